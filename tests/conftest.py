@@ -1,0 +1,103 @@
+"""Shared fixtures. Server and browser start when the first test asks for them, so unit tests alone stay fast."""
+
+import os
+
+# One thread each, before torch is imported anywhere: two threads on a busy machine wait for each other.
+for _name in ("OMP_NUM_THREADS", "MKL_NUM_THREADS", "OPENBLAS_NUM_THREADS"):
+    os.environ[_name] = "1"
+
+from collections.abc import Callable, Iterator  # noqa: E402
+from pathlib import Path  # noqa: E402
+from typing import TYPE_CHECKING, Any  # noqa: E402
+
+import pytest  # noqa: E402
+
+if TYPE_CHECKING:
+    from playwright.sync_api import Browser, BrowserContext, Page
+
+    from tests.browsing import LiveServer
+
+ROOT = Path(__file__).resolve().parent.parent
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Mark what stands under tests/browser and tests/load, and run it after everything else."""
+    for item in items:
+        for folder in ("browser", "load"):
+            if ROOT / "tests" / folder in item.path.parents:
+                item.add_marker(folder)
+    items.sort(key=lambda item: any(item.get_closest_marker(name) for name in ("browser", "load")))
+
+
+@pytest.fixture(scope="session")
+def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator["LiveServer"]:
+    """The app served as learners get it: ``server.url``, ``server.log_text()``. Its log must end free of tracebacks."""
+    from tests.browsing import LiveServer
+
+    live = LiveServer(tmp_path_factory.mktemp("server") / "server.log")
+    try:
+        yield live
+        faults = live.faults()
+    finally:
+        live.stop()
+    assert not faults, "the server's log holds tracebacks:\n" + "\n".join(faults[:3])
+
+
+@pytest.fixture(scope="session")
+def chromium() -> Iterator["Browser"]:
+    """One Chromium for the whole session; each test opens its own context in it."""
+    from playwright.sync_api import sync_playwright
+
+    from tests.browsing import FLAGS, find_chromium
+
+    with sync_playwright() as playwright:
+        browser = playwright.chromium.launch(executable_path=find_chromium(), args=FLAGS)
+        yield browser
+        browser.close()
+
+
+@pytest.fixture
+def new_context(chromium: "Browser") -> Iterator[Callable[..., "BrowserContext"]]:
+    """Open a browser context (a visitor of one's own): ``new_context(viewport=..., color_scheme="dark")``.
+
+    When the test ends, script errors and error messages of every page opened in it fail the test.
+    """
+    contexts: list[BrowserContext] = []
+    faults: list[str] = []
+
+    def listen(page: "Page") -> None:
+        page.on("pageerror", lambda error: faults.append(f"{page.url}: {error}"))
+        page.on(
+            "console",
+            lambda message: (
+                faults.append(f"{page.url}: {message.text}")
+                # Streamlit finds its base path by trying addresses that may answer 404.
+                if message.type == "error" and "Failed to load resource" not in message.text
+                else None
+            ),
+        )
+
+    def make(**options: Any) -> "BrowserContext":
+        context = chromium.new_context(**({"viewport": {"width": 1440, "height": 900}} | options))
+        context.on("page", listen)
+        contexts.append(context)
+        return context
+
+    yield make
+    for context in contexts:
+        context.close()
+    assert not faults, "errors in the browser:\n" + "\n".join(faults[:5])
+
+
+@pytest.fixture
+def open_page(server: "LiveServer", new_context: Callable[..., "BrowserContext"]) -> Callable[..., "Page"]:
+    """Open a page of the served app and wait until it rests: ``open_page("lstm?text=hello", color_scheme="dark")``."""
+    from tests.browsing import settle
+
+    def opened(path: str = "", **options: Any) -> "Page":
+        page = new_context(**options).new_page()
+        page.goto(f"{server.url}/{path.lstrip('/')}")
+        settle(page)
+        return page
+
+    return opened
