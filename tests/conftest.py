@@ -10,12 +10,17 @@ from collections.abc import Callable, Iterator  # noqa: E402
 from pathlib import Path  # noqa: E402
 from typing import TYPE_CHECKING, Any  # noqa: E402
 
+import hypothesis  # noqa: E402
 import pytest  # noqa: E402
 
 if TYPE_CHECKING:
     from playwright.sync_api import Browser, BrowserContext, Page
 
     from tests.browsing import LiveServer
+
+# No deadlines (a shared machine is slow at times); in CI the same examples every time.
+hypothesis.settings.register_profile("unrolled", deadline=None, derandomize="CI" in os.environ)
+hypothesis.settings.load_profile("unrolled")
 
 ROOT = Path(__file__).resolve().parent.parent
 

@@ -1,0 +1,71 @@
+"""Text to tokens, at four levels. A token is a string; joining the tokens gives the text back.
+
+``word`` is the exception: blanks between words are left out, as in the textbook, unless ``keep_blanks=True``.
+"""
+
+from typing import Literal, get_args
+
+import regex
+
+from engine.text.display import graphemes
+
+Level = Literal["character", "grapheme", "word", "bpe"]
+LEVELS: tuple[Level, ...] = get_args(Level)
+
+# The Unicode Standard's own word boundaries (Annex 29): "can't" and "3.14" are one word, each Chinese character is one.
+_WORD_BOUNDARY = regex.compile(r"\b", regex.V1 | regex.WORD)
+_BLANKS = regex.compile(r"[^\S\n]+")
+_LINE_BREAKS = regex.compile(r"(\n)")
+# Words keep the blank before them and no merge crosses a word, so that a piece stays readable.
+_BPE_WORDS = r" ?\p{L}[\p{L}\p{M}]*| ?\p{N}+| ?[^\s\p{L}\p{N}]+|\s+(?!\S)|\s+"
+
+
+def tokenize(
+    text: str, level: str = "character", *, lower: bool = False, keep_blanks: bool = False, vocabulary_size: int = 512
+) -> list[str]:
+    """Cut a text into tokens.
+
+    Args:
+        text: any text; the empty text has no tokens.
+        level: ``character`` (code points), ``grapheme`` (what a reader calls a character), ``word`` (Unicode word
+            boundaries; marks and newlines are tokens), ``bpe`` (byte-pair encoding trained on this very text).
+        lower: lower-case first.
+        keep_blanks: at level ``word``, keep the blanks between words as tokens, so that joining gives the text back.
+        vocabulary_size: at level ``bpe``, how many different tokens at most (never fewer than the text's characters).
+
+    Raises:
+        ValueError: an unknown level; or ``bpe`` on a text with lone surrogates (``engine.text.reading`` removes them).
+    """
+    if lower:
+        text = text.lower()
+    match level:
+        case "character":
+            return list(text)
+        case "grapheme":
+            return graphemes(text)
+        case "word":
+            return _words(text, keep_blanks)
+        case "bpe":
+            return _byte_pairs(text, vocabulary_size)
+    raise ValueError(f"unknown level {level!r}; there are {', '.join(LEVELS)}")
+
+
+def _words(text: str, keep_blanks: bool) -> list[str]:
+    pieces = [part for piece in _WORD_BOUNDARY.split(text) for part in _LINE_BREAKS.split(piece) if part]
+    return pieces if keep_blanks else [piece for piece in pieces if not _BLANKS.fullmatch(piece)]
+
+
+def _byte_pairs(text: str, vocabulary_size: int) -> list[str]:
+    from tokenizers import Regex, Tokenizer, models, pre_tokenizers, trainers
+
+    if not text:
+        return []
+    try:
+        text.encode("utf-8")
+    except UnicodeEncodeError as error:
+        raise ValueError(f"the text holds a lone surrogate at character {error.start}") from error
+    tokenizer = Tokenizer(models.BPE())
+    tokenizer.pre_tokenizer = pre_tokenizers.Split(Regex(_BPE_WORDS), behavior="isolated")
+    tokenizer.train_from_iterator([text], trainers.BpeTrainer(vocab_size=vocabulary_size, show_progress=False))
+    tokens: list[str] = tokenizer.encode(text).tokens
+    return tokens
