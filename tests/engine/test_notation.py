@@ -31,10 +31,14 @@ GOLDEN_LSTM = {
 GOLDEN_GRU = {
     "R": r"\mathbf R_t = " + GATE % ("r", "r", "r"),
     "Z": r"\mathbf Z_t = " + GATE % ("z", "z", "z"),
-    "H_tilde": r"\tilde{\mathbf H}_t = \tanh(\mathbf X_t\mathbf W_{xh} + (\mathbf R_t \odot \mathbf H_{t-1})\mathbf W_{hh} + \mathbf b_h)",
+    "H_tilde": r"\tilde{\mathbf H}_t = "
+    r"\tanh(\mathbf X_t\mathbf W_{xh} + (\mathbf R_t \odot \mathbf H_{t-1})\mathbf W_{hh} + \mathbf b_h)",
     "H": r"\mathbf H_t = \mathbf Z_t \odot \mathbf H_{t-1} + (1 - \mathbf Z_t) \odot \tilde{\mathbf H}_t",
 }
-RESET_AFTER = r"\tilde{\mathbf H}_t = \tanh(\mathbf X_t\mathbf W_{xh} + \mathbf b_h + \mathbf R_t \odot (\mathbf H_{t-1}\mathbf W_{hh} + \mathbf b_{hh}))"
+RESET_AFTER = (
+    r"\tilde{\mathbf H}_t = "
+    r"\tanh(\mathbf X_t\mathbf W_{xh} + \mathbf b_h + \mathbf R_t \odot (\mathbf H_{t-1}\mathbf W_{hh} + \mathbf b_{hh}))"
+)
 REPLACES = r"\mathbf H_t = (1 - \mathbf Z_t) \odot \mathbf H_{t-1} + \mathbf Z_t \odot \tilde{\mathbf H}_t"
 GOLDEN = [
     (made(LSTM), GOLDEN_LSTM),
@@ -157,8 +161,8 @@ def test_a_number_is_never_shown_as_zero_when_it_is_not():
 def test_what_cannot_be_printed_is_an_error_at_import():
     def many(X):
         """Two statements."""
-        y = X
-        return y
+        X = -X
+        return X
 
     def unknown(X):
         """An operation nobody knows."""

@@ -48,10 +48,8 @@ def numpy_gru(
     for t, x in enumerate(X):
         R = change("R", t, sigma(x.dot(w["W_xr"]) + H.dot(w["W_hr"]) + w["b_r"]))
         Z = change("Z", t, sigma(x.dot(w["W_xz"]) + H.dot(w["W_hz"]) + w["b_z"]))
-        if reset == "before":
-            past = np.multiply(R, H).dot(w["W_hh"])
-        else:
-            past = np.multiply(R, H.dot(w["W_hh"]) + w["b_hh"])
+        before = np.multiply(R, H).dot(w["W_hh"])
+        past = before if reset == "before" else np.multiply(R, H.dot(w["W_hh"]) + w.get("b_hh", 0.0))
         H_tilde = change("H_tilde", t, np.tanh(x.dot(w["W_xh"]) + past + w["b_h"]))
         old = Z if update == "keeps" else 1.0 - Z
         H = change("H", t, np.multiply(old, H) + np.multiply(1.0 - old, H_tilde))

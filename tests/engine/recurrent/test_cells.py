@@ -137,7 +137,7 @@ def changed_at(name, steps, units, how):
 
 
 CHANGES = [
-    (set_to(1.0), range(T), slice(None), lambda v: np.ones_like(v)),
+    (set_to(1.0), range(T), slice(None), np.ones_like),
     (set_to(0.25, step=4), [4], slice(None), lambda v: np.full_like(v, 0.25)),
     (set_to(-0.5, step=(3, None), unit=2), range(3, T), [2], lambda v: np.full_like(v, -0.5)),
     (scale_by(0.5, step=(2, 6), unit=[1, 5]), range(2, 6), [1, 5], lambda v: v * 0.5),
