@@ -1,0 +1,370 @@
+r"""The fast path of the recurrent models: whole sequences, values and gradients, without a record of the parts.
+
+Each cell is one ``torch.autograd.Function`` with its backward through time written out. It keeps the gates of every step,
+walks back over the steps once, and takes the gradient of each weight as one product over all steps at the end. Ids are
+looked up (row i of W_x) instead of being multiplied as one-hot rows. A small LSTM in float32 goes through torch's fused
+kernel, which is faster as long as the products are small.
+
+The equations are those of ``rnn.py``, ``gru.py`` and ``lstm.py``; tests hold values and gradients equal to them. One
+rewriting: tanh(a) is computed as 2 sigma(2a) - 1, which is the same function and takes a third of the time of torch's tanh on
+a CPU; in float32 its error is at most 1.2e-7 absolute (the spacing of float32 below 1 is 6e-8).
+
+Shapes: T time, B batch, D input width, H hidden width; time comes first. X is (T, B, D), or ids (T, B) of one-hot rows.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import torch
+from torch import Tensor
+from torch.autograd import Function
+from torch.autograd.function import once_differentiable
+from torch.nn import functional
+
+State = Tensor | tuple[Tensor, Tensor]
+Parameters = Mapping[str, Tensor]
+Gradients = tuple[Tensor | None, ...]
+
+# slope(gradient, output, grad_input=where): gradient times the slope of the function, read off its own output.
+_sigmoid_slope = torch.ops.aten.sigmoid_backward.grad_input
+_tanh_slope = torch.ops.aten.tanh_backward.grad_input
+_relu_slope = torch.ops.aten.threshold_backward.grad_input
+
+
+def run(kind: str, X: Tensor, parameters: Parameters, state: Any = None, **switches: Any) -> tuple[Tensor, State]:
+    """One layer in one direction: all states and the state after the last step.
+
+    Args:
+        kind: "rnn" (switch ``activation``), "gru" (switches ``reset``, ``update``) or "lstm".
+        X: (T, B, D) of the parameters' dtype, or ids (T, B) of int64 from 0 to D - 1. T and B at least 1.
+        parameters: by symbol, as in the state_dict of the model: W_xh (D, H), W_hh (H, H), b_h (H,), ...
+        state: H (B, H), for "lstm" a pair (H, C); None stands for zeros.
+
+    Returns:
+        H_all (T, B, H) and H (B, H), for "lstm" the pair (H, C). Differentiable once, in X, state and parameters.
+    """
+    if kind == "rnn":
+        return rnn_unroll(X, parameters, state, **switches)
+    if kind == "gru":
+        return gru_unroll(X, parameters, state, **switches)
+    if kind == "lstm":
+        return lstm_unroll(X, parameters, state, **switches)
+    raise ValueError(f"kind is rnn, gru or lstm, not {kind!r}")
+
+
+# ------------------------------------------------------------------------------------------ pieces that all cells share
+
+
+class _Scratch(threading.local):
+    """Memory for the gradients inside a backward pass, one block a thread, used again by the next pass.
+
+    Fresh memory of this size comes from the system page by page, which took up to a tenth of a training step.
+    """
+
+    LARGEST = 64_000_000  # bytes; a larger pass takes fresh memory and gives it back
+
+    def __init__(self) -> None:
+        self.block: Tensor | None = None
+
+    def stack_of(self, count: int, like: Tensor) -> Tensor:
+        """``count`` tensors like this one, with arbitrary content, valid until the next call in the same thread."""
+        size = count * like.numel() * like.element_size()
+        if size > self.LARGEST:
+            return like.new_empty(count, *like.shape)
+        if self.block is None or self.block.numel() < size:
+            self.block = torch.empty(size, dtype=torch.uint8)
+        return self.block[:size].view(like.dtype).view(count, *like.shape)
+
+
+_scratch = _Scratch()
+
+
+def _start(state: Tensor | None) -> Tensor | None:
+    """None when the state is all zeros and nobody asks for its gradient: its products are left out."""
+    return None if state is None or not (state.requires_grad or bool(state.any())) else state
+
+
+def _steps(*tensors: Tensor) -> list[tuple[Tensor, ...]]:
+    """Views of each step of tensors (T, ...)."""
+    return list(zip(*(tensor.unbind(0) for tensor in tensors), strict=True))
+
+
+def _read(X: Tensor, W: Tensor, b: Tensor, out: Tensor, scale: float = 1) -> None:
+    """out (T, B, H) = scale * (X W + b)."""
+    rows = out.view(-1, out.shape[-1])
+    if X.is_floating_point():
+        torch.addmm(b, X.flatten(0, 1), W, beta=scale, alpha=scale, out=rows)
+    else:
+        torch.index_select((W + b).mul_(scale), 0, X.flatten(), out=rows)
+
+
+def _tanh_of_half(a: Tensor, minus_one: Tensor) -> None:
+    """Replace a by tanh(a / 2) = 2 sigma(a) - 1, in place."""
+    torch.add(minus_one, a.sigmoid_(), alpha=2, out=a)
+
+
+def _input_gradients(
+    X: Tensor, weights: Sequence[Tensor], dA: Tensor, wanted: bool
+) -> tuple[Tensor | None, list[Tensor], list[Tensor]]:
+    """Gradients of X (None unless wanted), each W (D, H) and each b (H,), from those of X W + b in dA (blocks, T, B, H)."""
+    rows = [block.flatten(0, 1) for block in dA.unbind(0)]
+    if not X.is_floating_point():
+        tables = [torch.zeros_like(W).index_add_(0, X.flatten(), row) for W, row in zip(weights, rows, strict=True)]
+        return None, tables, [table.sum(0) for table in tables]  # every step adds its row to exactly one row of the table
+    flat = X.flatten(0, 1).t()
+    dX = None
+    if wanted:
+        dX = rows[0] @ weights[0].t()
+        for W, row in zip(weights[1:], rows[1:], strict=True):
+            dX.addmm_(row, W.t())
+        dX = dX.view(X.shape)
+    return dX, [flat @ row for row in rows], [row.sum(0) for row in rows]
+
+
+def _recurrent_gradient(start: Tensor | None, read: Tensor, dA: Tensor) -> Tensor:
+    """Gradient of W (H, H) in start W, read_1 W, ..., read_{T-1} W from those of the products dA (T, B, H): one product."""
+    dW = read[:-1].flatten(0, 1).t() @ dA[1:].flatten(0, 1)
+    return dW if start is None else dW.addmm_(start.t(), dA[0])
+
+
+# --------------------------------------------------------------------------------------------------------------- RNN
+
+ACTIVATIONS = ("tanh", "relu", "sigmoid")
+
+
+class _RNN(Function):
+    """X, H0 or None, W_xh, W_hh, b_h, activation -> H_all (T, B, H)."""
+
+    @staticmethod
+    def forward(ctx: Any, X: Tensor, H0: Tensor | None, W_xh: Tensor, W_hh: Tensor, b_h: Tensor, activation: str) -> Tensor:
+        H_all = W_hh.new_empty(*X.shape[:2], W_hh.shape[0])
+        minus_one, scale = W_hh.new_tensor(-1.0), 2 if activation == "tanh" else 1
+        _read(X, W_xh, b_h, H_all, scale)
+        H_prev = H0
+        for H in H_all.unbind(0):
+            if H_prev is not None:
+                H.addmm_(H_prev, W_hh, alpha=scale)
+            if activation == "tanh":
+                _tanh_of_half(H, minus_one)
+            elif activation == "relu":
+                H.relu_()
+            else:
+                H.sigmoid_()
+            H_prev = H
+        ctx.activation = activation
+        ctx.save_for_backward(X, H0, W_xh, W_hh, H_all)
+        return H_all
+
+    @staticmethod
+    @once_differentiable
+    def backward(ctx: Any, gradient: Tensor) -> Gradients:
+        X, H0, W_xh, W_hh, H_all = ctx.saved_tensors
+        dA_all, W_back = _scratch.stack_of(1, H_all), W_hh.t()
+        later: Tensor | None = None
+        for H, dA, given in reversed(_steps(H_all, dA_all[0], gradient)):
+            if later is None:
+                dA.copy_(given)
+            else:
+                torch.addmm(given, later, W_back, out=dA)
+            if ctx.activation == "tanh":
+                _tanh_slope(dA, H, grad_input=dA)
+            elif ctx.activation == "relu":
+                _relu_slope(dA, H, 0, grad_input=dA)
+            else:
+                _sigmoid_slope(dA, H, grad_input=dA)
+            later = dA
+        dH0 = dA_all[0, 0] @ W_back if ctx.needs_input_grad[1] else None
+        dX, (dW_xh,), (db_h,) = _input_gradients(X, [W_xh], dA_all, ctx.needs_input_grad[0])
+        return dX, dH0, dW_xh, _recurrent_gradient(H0, H_all, dA_all[0]), db_h, None
+
+
+def rnn_unroll(X: Tensor, W: Parameters, H0: Tensor | None = None, *, activation: str = "tanh") -> tuple[Tensor, Tensor]:
+    """H_all (T, B, H) and the last H (B, H) of an RNN with the parameters W_xh, W_hh, b_h."""
+    if activation not in ACTIVATIONS:
+        raise ValueError(f"activation is one of {', '.join(ACTIVATIONS)}, not {activation!r}")
+    H_all: Tensor = _RNN.apply(X, _start(H0), W["W_xh"], W["W_hh"], W["b_h"], activation)
+    return H_all, H_all[-1]
+
+
+# --------------------------------------------------------------------------------------------------------------- GRU
+
+GRU_NAMES = ("W_xr", "W_xz", "W_xh", "b_r", "b_z", "b_h", "W_hr", "W_hz", "W_hh")
+
+
+class _GRU(Function):
+    """X, H0 or None, b_hh (None: reset before the product), Z replaces?, the parameters of ``GRU_NAMES`` -> H_all (T, B, H).
+
+    ``seen`` is what the candidate sees of the old state: R * H_prev when the reset gate acts before the product with W_hh,
+    H_prev W_hh + b_hh when it acts after it.
+    """
+
+    @staticmethod
+    def forward(ctx: Any, X: Tensor, H0: Tensor | None, b_hh: Tensor | None, replaces: bool, *weights: Tensor) -> Tensor:
+        W_hr, W_hz, W_hh = weights[6:]
+        gates = W_hh.new_empty(3, *X.shape[:2], W_hh.shape[0])
+        for block, scale in enumerate((1, 1, 2)):
+            _read(X, weights[block], weights[3 + block], gates[block], scale)
+        seen_all, H_all = torch.empty_like(gates[0]), torch.empty_like(gates[0])
+        minus_one = W_hh.new_tensor(-1.0)
+        H_prev = H_all.new_zeros(H_all.shape[1:]) if H0 is None else H0
+        for t, (R, Z, H_tilde, seen, H, R_and_Z) in enumerate(_steps(*gates, seen_all, H_all, gates[:2].transpose(0, 1))):
+            moving = t > 0 or H0 is not None  # products with a start of zeros are left out
+            if moving:
+                R.addmm_(H_prev, W_hr)
+                Z.addmm_(H_prev, W_hz)
+            R_and_Z.sigmoid_()
+            if b_hh is not None:
+                torch.addmm(b_hh, H_prev, W_hh, out=seen) if moving else seen.copy_(b_hh)
+                H_tilde.addcmul_(R, seen, value=2)
+            else:
+                torch.mul(R, H_prev, out=seen)
+                if moving:
+                    H_tilde.addmm_(seen, W_hh, alpha=2)
+            _tanh_of_half(H_tilde, minus_one)
+            start, end = (H_prev, H_tilde) if replaces else (H_tilde, H_prev)
+            H_prev = torch.lerp(start, end, Z, out=H)  # start + Z (end - start)
+        ctx.after, ctx.replaces = b_hh is not None, replaces
+        ctx.save_for_backward(X, H0, *weights[:3], W_hr, W_hz, W_hh, gates, seen_all, H_all)
+        return H_all
+
+    @staticmethod
+    @once_differentiable
+    def backward(ctx: Any, gradient: Tensor) -> Gradients:
+        X, H0, W_xr, W_xz, W_xh, W_hr, W_hz, W_hh, gates, seen_all, H_all = ctx.saved_tensors
+        r_back, z_back, h_back = W_hr.t(), W_hz.t(), W_hh.t()
+        stack = _scratch.stack_of(4, H_all)
+        dA_all, dN_all = stack[:3], stack[3]  # dN: of the product H_prev W_hh + b_hh, for "after" only
+        H_first = torch.zeros_like(H_all[0]) if H0 is None else H0
+        given = gradient.unbind(0)
+        dH, d, dSeen = torch.zeros_like(H_first), torch.empty_like(H_first), torch.empty_like(H_first)
+        steps = _steps(*gates, seen_all, *dA_all, dN_all)
+        for t in range(len(steps) - 1, -1, -1):
+            R, Z, H_tilde, seen, dA_r, dA_z, dA_h, dN = steps[t]
+            H_prev = H_all[t - 1] if t else H_first
+            dH.add_(given[t])
+            start, end = (H_prev, H_tilde) if ctx.replaces else (H_tilde, H_prev)
+            _sigmoid_slope(torch.sub(end, start, out=d).mul_(dH), Z, grad_input=dA_z)
+            d_end = torch.mul(dH, Z, out=d)
+            d_start = dH.sub_(d_end)
+            d_tilde, dH_prev = (d_end, d_start) if ctx.replaces else (d_start, d_end)
+            _tanh_slope(d_tilde, H_tilde, grad_input=dA_h)
+            if ctx.after:
+                _sigmoid_slope(torch.mul(dA_h, seen, out=dSeen), R, grad_input=dA_r)
+                dH_prev.addmm_(torch.mul(dA_h, R, out=dN), h_back)
+            else:
+                torch.mm(dA_h, h_back, out=dSeen)
+                dH_prev.addcmul_(dSeen, R)
+                _sigmoid_slope(dSeen.mul_(H_prev), R, grad_input=dA_r)
+            if t or ctx.needs_input_grad[1]:
+                dH_prev.addmm_(dA_r, r_back).addmm_(dA_z, z_back)
+            dH, d = (dH_prev, d_tilde)
+        dX, dW_x, db = _input_gradients(X, [W_xr, W_xz, W_xh], dA_all, ctx.needs_input_grad[0])
+        if ctx.after:
+            dW_hh, db_hh = _recurrent_gradient(H0, H_all, dN_all), dN_all.sum((0, 1))
+        else:
+            dW_hh, db_hh = seen_all.flatten(0, 1).t() @ dA_all[2].flatten(0, 1), None
+        recurrent = (*(_recurrent_gradient(H0, H_all, dA) for dA in dA_all[:2]), dW_hh)
+        return dX, dH if ctx.needs_input_grad[1] else None, db_hh, None, *dW_x, *db, *recurrent
+
+
+def gru_unroll(
+    X: Tensor, W: Parameters, H0: Tensor | None = None, *, reset: str = "before", update: str = "keeps"
+) -> tuple[Tensor, Tensor]:
+    """H_all (T, B, H) and the last H (B, H) of a GRU with the parameters of ``GRU_NAMES``, and b_hh when reset is "after"."""
+    if reset not in ("before", "after") or update not in ("keeps", "replaces"):
+        raise ValueError(f"reset is before or after and update keeps or replaces, not {reset!r} and {update!r}")
+    weights, b_hh = [W[name] for name in GRU_NAMES], W["b_hh"] if reset == "after" else None
+    H_all: Tensor = _GRU.apply(X, _start(H0), b_hh, update == "replaces", *weights)
+    return H_all, H_all[-1]
+
+
+# -------------------------------------------------------------------------------------------------------------- LSTM
+
+LSTM_BLOCKS = ("i", "f", "o", "c")
+FUSED_UP_TO = 192  # hidden width from which our own backward is faster than torch's fused kernel
+FUSED_INPUTS = 128  # one-hot rows wider than this cost the fused kernel more than it gains
+
+
+class _LSTM(Function):
+    """X, H0 or None, C0 or None, then W_x*, W_h*, b_* in the order of ``LSTM_BLOCKS`` -> H_all (T, B, H), last C (B, H)."""
+
+    @staticmethod
+    def forward(ctx: Any, X: Tensor, H0: Tensor | None, C0: Tensor | None, *weights: Tensor) -> tuple[Tensor, Tensor]:
+        W_hi, W_hf, W_ho, W_hc = weights[4:8]
+        gates = W_hi.new_empty(4, *X.shape[:2], W_hi.shape[0])
+        for block, scale in enumerate((1, 1, 1, 2)):
+            _read(X, weights[block], weights[8 + block], gates[block], scale)
+        C_all, tanh_all, H_all = (torch.empty_like(gates[0]) for _ in range(3))
+        minus_one = W_hi.new_tensor(-1.0)
+        H_prev, C_prev = H0, C0
+        for I, F, O, C_tilde, four, C, tanh_C, H in _steps(*gates, gates.transpose(0, 1), C_all, tanh_all, H_all):
+            if H_prev is not None:
+                I.addmm_(H_prev, W_hi)
+                F.addmm_(H_prev, W_hf)
+                O.addmm_(H_prev, W_ho)
+                C_tilde.addmm_(H_prev, W_hc, alpha=2)
+            _tanh = torch.add(minus_one, four.sigmoid_()[3], alpha=2, out=C_tilde)
+            torch.mul(I, _tanh, out=C)
+            if C_prev is not None:
+                C.addcmul_(F, C_prev)
+            _tanh_of_half(torch.mul(C, 2, out=tanh_C), minus_one)
+            H_prev, C_prev = torch.mul(O, tanh_C, out=H), C
+        ctx.save_for_backward(X, H0, C0, *weights[:8], gates, C_all, tanh_all, H_all)
+        return H_all, C_all[-1].clone()
+
+    @staticmethod
+    @once_differentiable
+    def backward(ctx: Any, gradient: Tensor, gradient_C: Tensor) -> Gradients:
+        X, H0, C0, *weights, gates, C_all, tanh_all, H_all = ctx.saved_tensors
+        i_back, f_back, o_back, c_back = (W.t() for W in weights[4:])
+        dA_all = _scratch.stack_of(4, H_all)
+        C_first = torch.zeros_like(H_all[0]) if C0 is None else C0
+        C_before = (C_first, *C_all[:-1].unbind(0))
+        given = gradient.unbind(0)
+        dH, dC, d = given[-1].clone(), gradient_C.clone(), torch.empty_like(C_first)
+        steps = _steps(*gates, tanh_all, *dA_all)
+        for t in range(len(steps) - 1, -1, -1):
+            I, F, O, C_tilde, tanh_C, dA_i, dA_f, dA_o, dA_c = steps[t]
+            dC.addcmul_(dH, _tanh_slope(O, tanh_C, grad_input=d))
+            _sigmoid_slope(torch.mul(dH, tanh_C, out=d), O, grad_input=dA_o)
+            _sigmoid_slope(torch.mul(dC, C_tilde, out=d), I, grad_input=dA_i)
+            _sigmoid_slope(torch.mul(dC, C_before[t], out=d), F, grad_input=dA_f)
+            _tanh_slope(torch.mul(dC, I, out=d), C_tilde, grad_input=dA_c)
+            dC.mul_(F)
+            if t or ctx.needs_input_grad[1]:
+                torch.mm(dA_i, i_back, out=dH) if t == 0 else torch.addmm(given[t - 1], dA_i, i_back, out=dH)
+                dH.addmm_(dA_f, f_back).addmm_(dA_o, o_back).addmm_(dA_c, c_back)
+        dX, dW_x, db = _input_gradients(X, weights[:4], dA_all, ctx.needs_input_grad[0])
+        recurrent = [_recurrent_gradient(H0, H_all, dA) for dA in dA_all]
+        dH0, dC0 = (value if ctx.needs_input_grad[n] else None for n, value in ((1, dH), (2, dC)))
+        return dX, dH0, dC0, *dW_x, *recurrent, *db
+
+
+def lstm_unroll(X: Tensor, W: Parameters, state: tuple[Tensor, Tensor] | None = None) -> tuple[Tensor, tuple[Tensor, Tensor]]:
+    """H_all (T, B, H) and the last (H, C) of an LSTM with the parameters W_x*, W_h*, b_* for the blocks i, f, o, c."""
+    inputs, hidden = W["W_xi"].shape
+    if W["W_xi"].dtype == torch.float32 and hidden < FUSED_UP_TO and (X.is_floating_point() or inputs <= FUSED_INPUTS):
+        return lstm_fused(X, W, state)
+    return lstm_by_hand(X, W, state)
+
+
+def lstm_by_hand(X: Tensor, W: Parameters, state: tuple[Tensor, Tensor] | None = None) -> tuple[Tensor, tuple[Tensor, Tensor]]:
+    """The LSTM with our own backward through time."""
+    H0, C0 = (None, None) if state is None else (_start(state[0]), _start(state[1]))
+    H_all, C = _LSTM.apply(X, H0, C0, *(W[f"{name}{block}"] for name in ("W_x", "W_h", "b_") for block in LSTM_BLOCKS))
+    return H_all, (H_all[-1], C)
+
+
+def lstm_fused(X: Tensor, W: Parameters, state: tuple[Tensor, Tensor] | None = None) -> tuple[Tensor, tuple[Tensor, Tensor]]:
+    """The LSTM through torch's kernel, whose one matrix holds the blocks in the order i, f, c, o; its second bias is zero."""
+    order = ("i", "f", "c", "o")
+    W_x, W_h, b = (torch.cat([W[f"{name}{block}"].t() for block in order]) for name in ("W_x", "W_h", "b_"))
+    if not X.is_floating_point():
+        X = functional.one_hot(X, W_x.shape[1]).to(W_x.dtype)
+    H0, C0 = state or (X.new_zeros(X.shape[1], W_h.shape[1]),) * 2
+    train = torch.is_grad_enabled()
+    H_all, H, C = torch.lstm(X, (H0[None], C0[None]), [W_x, W_h, b, torch.zeros_like(b)], True, 1, 0.0, train, False, False)
+    return H_all, (H[0], C[0])
