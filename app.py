@@ -14,10 +14,10 @@ from typing import Any
 
 os.environ.setdefault("OMP_NUM_THREADS", "1")  # two threads and a busy neighbour wait for each other
 
-import streamlit as st  # noqa: E402
-from starlette.middleware import Middleware  # noqa: E402
+import streamlit as st
+from starlette.middleware import Middleware
 
-from pages.ui.serving import Headers, warm  # noqa: E402
+from pages.ui.serving import Headers, warm
 
 FRAME = Path(__file__).resolve().parent / "pages" / "ui" / "main.py"
 

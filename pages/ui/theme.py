@@ -1,4 +1,4 @@
-"""Look: the role colours that stage and figures share, and the frame's style sheet. Palette and fonts: .streamlit/config.toml."""
+"""Look: role colours that stage and figures share, and the frame's style sheet. Palette and fonts: .streamlit/config.toml."""
 
 import json
 from functools import cache
@@ -13,7 +13,7 @@ SIDEBAR = 232  # pixels
 
 @cache
 def roles() -> dict[str, dict[str, str]]:
-    """Colours by role: ``light`` and ``dark`` for marks (3:1 against the page), ``lightText`` and ``darkText`` for text (4.5:1)."""
+    """Colours by role: ``light`` and ``dark`` for marks (3:1 on the page), ``lightText`` and ``darkText`` for text (4.5:1)."""
     found: dict[str, dict[str, str]] = json.loads((FOLDER / "roles.json").read_text(encoding="utf-8"))
     return found
 

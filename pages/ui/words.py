@@ -41,7 +41,7 @@ def messages(lang: str) -> Messages:
             key = message.id if isinstance(message.id, str) else message.id[0]
             if key in by_key:
                 raise ValueError(f"{path.name} defines {key} a second time")
-            by_key[key] = (message.string,) if isinstance(message.string, str) else tuple(message.string)
+            by_key[key] = (message.string,) if isinstance(message.string, str) else tuple(message.string or ())
     return Messages(by_key, gettext.c2py(Catalog(locale=lang).plural_expr))
 
 

@@ -1,0 +1,254 @@
+"""The config of a recurrent-cell lesson: at once the widgets' values, the cache key, the link and the test case.
+
+``from_query`` is the only way in: links and widgets both pass it. Whatever it is given, it returns a config that a model
+can run, and a note (a word key with values) for everything it had to change. Notes hold numbers and names of our own,
+never a text from outside. Steps and units count from 0 here and in links, from 1 in the notes and on screen.
+"""
+
+import math
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass, fields, replace
+from typing import TYPE_CHECKING, ClassVar, TypeVar
+
+from engine.notes import Note
+from engine.symbols import GATE, SIGNED
+from engine.text.display import graphemes
+from engine.text.reading import read_text
+
+if TYPE_CHECKING:
+    from engine.equation import Intervention
+
+SAMPLE = "In the beginning God created the heaven and the earth."
+WINDOW = 256  # tokens on the stage
+MAX_SEED = 9999
+MAX_EDITS = 16
+CELL = (-100.0, 100.0)  # a memory cell has no bounds of its own; beyond this tanh(C) has long been 1
+
+WHOLE = re.compile(r"[0-9]{1,9}")
+EDIT = re.compile(
+    r"(?P<symbol>[A-Za-z_]{1,12})=(?P<value>[-+]?(?:[0-9]+\.?[0-9]*|\.[0-9]+)(?:[eE][-+]?[0-9]+)?|[-+]?inf|nan)"
+    r"(?:@(?P<first>[0-9]{1,9})(?P<range>-(?P<last>[0-9]{1,9})?)?)?(?:#(?P<units>[0-9]{1,9}(?:\.[0-9]{1,9})*))?"
+)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Edit:
+    """One what-if: ``symbol`` is set to ``value`` from step ``first`` to ``last``, both counted in, in ``units`` (none: all).
+
+    ``first`` None means every step; ``last`` None means to the end. In a link: ``F=1``, ``F=1@5``, ``F=1@5-``,
+    ``F=1@5-9``, ``F=1@5-#3.7``.
+    """
+
+    symbol: str
+    value: float
+    first: int | None = None
+    last: int | None = None
+    units: tuple[int, ...] = ()
+
+    def __str__(self) -> str:
+        steps = ""
+        if self.first is not None:
+            steps = f"@{self.first}" + ("" if self.last == self.first else f"-{'' if self.last is None else self.last}")
+        units = "#" + ".".join(map(str, self.units)) if self.units else ""
+        value = repr(self.value).removesuffix(".0")
+        return f"{self.symbol}={value}{steps}{units}"
+
+    def intervention(self) -> "Intervention":
+        """The same for the engine, whose ranges end before their second number."""
+        from engine.equation import set_to
+
+        if self.first == self.last:  # every step, or one
+            step: int | tuple[int, int | None] | None = self.first
+        else:
+            step = (self.first or 0, None if self.last is None else self.last + 1)
+        return set_to(self.value, step=step, unit=self.units or None)
+
+
+Config = TypeVar("Config", bound="RecurrentConfig")
+
+
+@dataclass(frozen=True, kw_only=True)
+class RecurrentConfig:
+    """What every recurrent-cell lesson knows. ``symbol`` "" is the one the page begins with."""
+
+    text: str = SAMPLE
+    model: str = "trained"
+    seed: int = 0
+    do: tuple[Edit, ...] = ()
+    reset: str = "before"
+    update: str = "keeps"
+    step: int = 0
+    unit: int = 0
+    symbol: str = ""
+
+    # Of each lesson: hidden width by model name, the interval of each symbol that may be edited, the others that may be shown.
+    models: ClassVar[Mapping[str, int]] = {"trained": 64, "untrained": 64}
+    editable: ClassVar[Mapping[str, tuple[float, float]]] = {"H": SIGNED}
+    shown: ClassVar[tuple[str, ...]] = ("H",)
+    choices: ClassVar[Mapping[str, tuple[str, ...]]] = {"reset": ("before",), "update": ("keeps",)}
+
+    def interventions(self) -> dict[str, tuple["Intervention", ...]]:
+        """The edits by symbol, in the order they were made, as ``model.trace(do=...)`` takes them."""
+        symbols = dict.fromkeys(edit.symbol for edit in self.do)
+        return {name: tuple(edit.intervention() for edit in self.do if edit.symbol == name) for name in symbols}
+
+    @property
+    def run(self: Config) -> Config:
+        """The config of the run alone, for caches: where the learner looks does not change a number of it."""
+        return replace(self, step=0, unit=0, symbol="")
+
+    @property
+    def hidden_size(self) -> int:
+        """Hidden width of the model that is chosen."""
+        return self.models[self.model]
+
+
+@dataclass(frozen=True, kw_only=True)
+class RNNConfig(RecurrentConfig):
+    """Lesson 4, and the comparisons."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class LSTMConfig(RecurrentConfig):
+    """Lesson 6."""
+
+    models: ClassVar[Mapping[str, int]] = {"trained": 64, "untrained": 64, "recall-bias-0": 32, "recall-bias-2": 32}
+    editable: ClassVar[Mapping[str, tuple[float, float]]] = {
+        "F": GATE,
+        "I": GATE,
+        "O": GATE,
+        "C_tilde": SIGNED,
+        "C": CELL,
+        "H": SIGNED,
+    }
+    shown: ClassVar[tuple[str, ...]] = tuple(editable)
+
+
+@dataclass(frozen=True, kw_only=True)
+class GRUConfig(RecurrentConfig):
+    """Lesson 7."""
+
+    editable: ClassVar[Mapping[str, tuple[float, float]]] = {"R": GATE, "Z": GATE, "H_tilde": SIGNED, "H": SIGNED}
+    shown: ClassVar[tuple[str, ...]] = tuple(editable)
+    choices: ClassVar[Mapping[str, tuple[str, ...]]] = {"reset": ("before", "after"), "update": ("keeps", "replaces")}
+
+
+def to_query(config: RecurrentConfig) -> dict[str, str]:
+    """The parameters of a link to ``config``, defaults left out."""
+    texts = {"do": ";".join(map(str, config.do))}
+    return {
+        each.name: texts.get(each.name, str(getattr(config, each.name)))
+        for each in fields(config)
+        if getattr(config, each.name) != each.default
+    }
+
+
+def from_query(kind: type[Config], params: Mapping[str, str]) -> tuple[Config, tuple[Note, ...]]:
+    """The config nearest to what ``params`` ask for, and what had to be changed. Takes any strings; raises nothing."""
+    notes: list[Note] = []
+    text = _text(params.get("text", SAMPLE), notes)
+    model = _choice("model", params, tuple(kind.models), notes)
+    config = kind(
+        text=text,
+        model=model,
+        seed=_number("seed", params, MAX_SEED, notes),
+        do=_edits(kind, params.get("do", ""), len(text), kind.models[model], notes),
+        reset=_choice("reset", params, kind.choices["reset"], notes),
+        update=_choice("update", params, kind.choices["update"], notes),
+        step=_number("step", params, len(text) - 1, notes, shift=1),
+        unit=_number("unit", params, kind.models[model] - 1, notes, shift=1),
+        symbol=_choice("symbol", params, ("", *kind.shown), notes),
+    )
+    return config, tuple(notes)
+
+
+def window(text: str, start: int = 0) -> str:
+    """At most ``WINDOW`` tokens from ``start`` on; a character written with several code points is not cut in two."""
+    piece, beyond = text[start : start + WINDOW], text[start : start + 2 * WINDOW]
+    if len(beyond) == len(piece):
+        return piece
+    whole = ""
+    for character in graphemes(beyond):
+        if len(whole) + len(character) > WINDOW:
+            break
+        whole += character
+    return whole or piece
+
+
+def _text(given: str, notes: list[Note]) -> str:
+    reading = read_text(given, first_part=True)
+    text = window(reading.text or "")
+    notes.extend(reading.notes)
+    if len(text) < len(reading.text or ""):
+        notes.append(Note("text.window", {"first": 1, "last": len(text), "total": len(reading.text or "")}))
+    return text or SAMPLE
+
+
+def _choice(name: str, params: Mapping[str, str], known: tuple[str, ...], notes: list[Note]) -> str:
+    given = params.get(name, known[0])
+    if given in known:
+        return given
+    notes.append(Note(f"link.{name}"))
+    return known[0]
+
+
+def _number(name: str, params: Mapping[str, str], highest: int, notes: list[Note], shift: int = 0) -> int:
+    """A whole number from 0 to ``highest``; the note counts from ``shift``."""
+    given = params.get(name, "0")
+    number = int(given) if WHOLE.fullmatch(given) else 0 if not given.removeprefix("-").isdigit() else highest + 1
+    used = 0 if given.startswith("-") else min(number, highest)
+    if not WHOLE.fullmatch(given) or used != number:
+        notes.append(Note(f"link.{name}", {"low": shift, "high": highest + shift, "used": used + shift}))
+    return used
+
+
+def _edits(kind: type[Config], given: str, steps: int, units: int, notes: list[Note]) -> tuple[Edit, ...]:
+    edits: list[Edit] = []
+    unreadable = 0
+    parts = [part for part in given.split(";", 4 * MAX_EDITS) if part]
+    for part in parts[:MAX_EDITS]:
+        match = EDIT.fullmatch(part)
+        if match is None or match["symbol"] not in kind.editable:
+            unreadable += 1
+            continue
+        low, high = kind.editable[match["symbol"]]
+        value = float(match["value"])
+        if not low <= value <= high:
+            used = min(max(value, low), high) if math.isfinite(value) else None
+            notes.append(
+                Note("link.do_value", {"symbol": match["symbol"], "low": low, "high": high})
+                if used is not None
+                else Note("link.do_not_finite", {"symbol": match["symbol"]})
+            )
+            if used is None:
+                continue
+            value = used
+        edit = _placed(match, value, steps, units, notes)
+        if edit is not None:
+            edits.append(edit)
+    if unreadable:
+        notes.append(Note("link.do", {"count": unreadable}))
+    if len(parts) > MAX_EDITS:
+        notes.append(Note("link.do_limit", {"limit": MAX_EDITS}))
+    return tuple(edits)
+
+
+def _placed(match: re.Match[str], value: float, steps: int, units: int, notes: list[Note]) -> Edit | None:
+    """The edit at the steps and units that exist; None, with a note, if none does."""
+    first = None if match["first"] is None else int(match["first"])
+    last = first if match["range"] is None else None if match["last"] is None else int(match["last"])
+    if (first is not None and first >= steps) or (last is not None and last < (first or 0)):
+        notes.append(Note("link.do_step", {"symbol": match["symbol"], "high": steps}))
+        return None
+    if last is not None and last >= steps - 1 and last != first:
+        last = None  # to the end
+    if first == 0 and last is None:
+        first = None  # every step
+    asked = sorted({int(unit) for unit in match["units"].split(".")}) if match["units"] else []
+    found = tuple(unit for unit in asked if unit < units)
+    if len(found) < len(asked):
+        notes.append(Note("link.do_unit", {"symbol": match["symbol"], "high": units}))
+        if not found:
+            return None
+    return Edit(symbol=match["symbol"], value=value + 0.0, first=first, last=last, units=found)
