@@ -1,0 +1,147 @@
+// The stage: receives a trace once and plays it. Streamlit calls the default export again on every rerun.
+
+import { createDiagram } from "./diagram.js";
+import { createDistribution } from "./distribution.js";
+import { choice, element } from "./dom.js";
+import { createAddress, listen } from "./keyboard.js";
+import { createLinks } from "./links.js";
+import { createPanel, createTable } from "./panel.js";
+import { createPlayer } from "./player.js";
+import { readTrace } from "./reader.js";
+import { createScales, luminance, parseColour } from "./scales.js";
+import { SPEEDS, createActions, createStore, fit } from "./store.js";
+import { createStrips, createTip, icon } from "./strips.js";
+import { columnWidths, createTimeline, createTransport } from "./timeline.js";
+import { createWhatIf } from "./whatif.js";
+
+const instances = new WeakMap();
+
+function createStage(host, first) {
+  const { mini, words } = first.header;
+  const root = element("div", { class: mini ? "stage mini" : "stage", role: "group", "aria-label": words.stage });
+  host.append(root);
+  let trace = first;
+  let scales = null;
+  let theme = "";
+  const store = createStore({ ...fit(first.header.start, first), hover: null, playing: false, speed: 1, view: "changed" });
+  const actions = createActions(store, () => trace);
+  const links = createLinks(root);
+  const context = { store, actions, links, words, icon, tip: createTip(root), scales: () => scales, send: () => {} };
+  const layout = root.appendChild(element("div", { class: "layout" }));
+  const area = (name) => layout.appendChild(element("div", { class: `area ${name}` }));
+
+  const picture = area("picture");
+  const time = area("time");
+  const diagram = createDiagram(picture, context);
+  const views = [diagram, createTransport(time, context, SPEEDS)];
+  let compare = null;
+  if (!mini) {
+    const texts = [["changed", words.changed], ["baseline", words.baseline], ["difference", words.difference]];
+    compare = choice(words.compare, texts, actions.show);
+    compare.node.classList.add("compare");
+    time.append(compare.node);
+  }
+  const timeline = createTimeline(time, context);
+  const strips = mini ? null : createStrips(time, context);
+  const panel = mini ? null : createPanel(area("side"), context);
+  views.push(timeline, ...[strips, panel].filter(Boolean));
+  if (!mini) views.push(createDistribution(area("next"), context), createWhatIf(area("change"), context));
+  views.push(createTable(root, context));
+  const player = createPlayer(root, store, () => trace, actions, mini);
+  const address = createAddress();
+  const silence = mini ? () => {} : listen(root, actions, () => store.get().playing);
+  if (first.header.link) {
+    root.append(element("a", { class: "cover", href: first.header.link, target: "_self", "aria-label": words.mini_label }));
+  }
+
+  /** The colours that the page has now; made anew only when the theme has changed. */
+  function readTheme() {
+    const style = getComputedStyle(root);
+    const dark = luminance(parseColour(style.getPropertyValue("--st-background-color") || "#fff")) < 0.3;
+    root.dataset.theme = dark ? "dark" : "light";
+    const colourOf = (name) => parseColour(getComputedStyle(root).getPropertyValue(name));
+    const now = `${root.dataset.theme} ${colourOf("--paper")}`;
+    if (now !== theme || scales?.trace !== trace) scales = { ...createScales(trace, colourOf), trace };
+    theme = now;
+  }
+
+  function resize() {
+    const room = (strips?.node.querySelector(".strip-box") ?? timeline.node).clientWidth;
+    if (!room) return;
+    const widths = columnWidths(room, trace.steps);
+    timeline.resize(widths.token);
+    strips?.resize(widths.strip);
+    panel?.resize();
+  }
+
+  function show(state) {
+    for (const view of views) view.update(state);
+    compare?.show(state.view);
+    player.update(state);
+  }
+
+  store.subscribe((state, previous) => {
+    if (state.hover !== previous.hover || state.symbol !== previous.symbol) links.show(state.hover, state.symbol);
+    const moved = ["step", "unit", "symbol"].some((name) => state[name] !== previous[name]);
+    if (moved || ["playing", "speed", "view"].some((name) => state[name] !== previous[name])) show(state);
+    if (moved && !mini) address.write({ step: state.step, unit: state.unit, symbol: state.symbol });
+  });
+
+  const watch = new ResizeObserver(() => {
+    resize();
+    show(store.get());
+  });
+
+  function load(next) {
+    trace = next;
+    readTheme();
+    const view = trace.hasBaseline ? store.get().view : "changed";
+    store.set({ ...fit(store.get(), trace), view });
+    for (const each of views) each.load?.(trace);
+    if (compare) compare.node.hidden = !trace.hasBaseline;
+    root.classList.toggle("changed", trace.hasBaseline);
+    resize();
+    show(store.get());
+    links.show(null, store.get().symbol);
+    links.refresh();
+  }
+
+  readTheme();
+  load(first);
+  watch.observe(root);
+  const calm = window.matchMedia("(prefers-reduced-motion: reduce)").matches;
+  if (mini && !calm) actions.play(true);
+
+  return {
+    /** A rerun: a new trace, or the same one in perhaps another theme. */
+    refresh(next, send) {
+      context.send = send;
+      if (next.key !== trace.key) return load(next);
+      const before = scales;
+      readTheme();
+      if (scales !== before) show(store.get());
+      return undefined;
+    },
+    leave() {
+      // Streamlit may call this for a run that a newer one has overtaken: then the stage is still on the page.
+      if (root.isConnected) return;
+      player.stop();
+      address.stop();
+      silence();
+      watch.disconnect();
+      diagram.destroy();
+    },
+  };
+}
+
+export default function ({ parentElement, data, setTriggerValue }) {
+  if (!(data instanceof Uint8Array)) return undefined;
+  const trace = readTrace(data);
+  let stage = instances.get(parentElement);
+  if (!stage) {
+    stage = createStage(parentElement, trace);
+    instances.set(parentElement, stage);
+  }
+  stage.refresh(trace, (name, value) => setTriggerValue(name, value));
+  return () => setTimeout(stage.leave, 0);
+}

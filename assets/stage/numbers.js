@@ -1,0 +1,56 @@
+// How a number is written on the stage: the twin of `format_number` in engine/notation.py.
+
+export const MINUS = "\u2212";
+
+/**
+ * Three decimals, ties away from zero, a true minus sign; an exponent where three decimals would show nothing.
+ * `toFixed` and `toExponential` round the exact binary value and take the larger of two neighbours, so applied to the
+ * absolute value they round ties away from zero.
+ */
+export function formatNumber(value, digits = 3) {
+  if (Number.isNaN(value)) return "NaN";
+  const sign = value < 0 ? MINUS : "";
+  const size = Math.abs(value);
+  if (size === Infinity) return `${sign}\u221e`;
+  if (size > 0 && size < 0.5 * 10 ** -digits) {
+    const [mantissa, exponent] = size.toExponential(1).split("e");
+    return `${sign}${mantissa}e${exponent.replace("-", MINUS).replace("+", "")}`;
+  }
+  return `${sign}${size.toFixed(digits)}`;
+}
+
+/** With its sign always shown, as a difference is. */
+export function formatDifference(value, digits = 3) {
+  const text = formatNumber(value, digits);
+  return value > 0 ? `+${text}` : text;
+}
+
+/** A number as short as it is exact: for limits of a scale and values that somebody typed. */
+export function formatShort(value) {
+  return String(Number(value.toPrecision(6))).replace("-", MINUS);
+}
+
+/** A probability in percent, with more digits where it is small. */
+export function formatPercent(value) {
+  const percent = 100 * value;
+  if (percent > 0 && percent < 0.05) return "<0.1";
+  return percent.toFixed(1);
+}
+
+export function clamp(value, low, high) {
+  return Math.min(Math.max(value, low), high);
+}
+
+/** "3, 7 12-14" -> [3, 7, 12, 13, 14]: units between 0 and count - 1, sorted, each once; null when nothing is readable. */
+export function parseUnits(text, count) {
+  const found = new Set();
+  for (const part of text.split(/[\s,;.]+/).filter(Boolean)) {
+    const match = /^(\d{1,6})(?:[-\u2013\u2212](\d{1,6}))?$/.exec(part);
+    if (!match) return null;
+    const first = Number(match[1]);
+    const last = match[2] === undefined ? first : Number(match[2]);
+    if (first > last || last >= count) return null;
+    for (let unit = first; unit <= last; unit += 1) found.add(unit);
+  }
+  return found.size ? [...found].sort((a, b) => a - b) : null;
+}

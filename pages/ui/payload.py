@@ -1,0 +1,256 @@
+"""A trace as bytes for the stage: uint32 header length, JSON header (padded to four bytes), one float32 block.
+
+Only what the stage shows is packed: the symbols, the parts that stand in a plugged-in formula or on a wire, the biases,
+the start states and the probabilities. Rows that repeat (a token's row of ``X W``) are packed once. Every number on the
+stage is read from this block.
+"""
+
+import hashlib
+import json
+import math
+import re
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from engine import notation
+from engine.diagram import Diagram, wires
+from engine.equation import Circuit
+from engine.symbols import GATE, SIGNED, Symbol
+from engine.syntax import Node
+from engine.text.display import visible
+from engine.text.vocabulary import Vocabulary
+from engine.trace import Trace
+from pages.ui.layouts import Layout, layout_of
+
+PREVIOUS = "_prev"
+SLOT = re.compile(r'data-(?:slot|sign-of)="([^"]+)"')
+Header = dict[str, Any]
+
+
+class _Block:
+    """The float32 block under construction, and where each array lies in it."""
+
+    def __init__(self) -> None:
+        self.arrays: dict[str, Header] = {}
+        self._chunks: list[NDArray[np.float32]] = []
+        self._length = 0
+        self._places: dict[bytes, Header] = {}
+
+    def add(self, name: str, array: NDArray[Any]) -> None:
+        """Append an array (steps, width) or (width,); equal arrays, and equal rows where it pays, are stored once."""
+        values = np.ascontiguousarray(array, dtype=np.float32)
+        content = bytes(str(values.shape), "ascii") + values.tobytes()
+        if content not in self._places:
+            self._places[content] = self._place(values)
+        self.arrays[name] = self._places[content]
+
+    def _place(self, values: NDArray[np.float32]) -> Header:
+        entry: Header = {"offset": self._length, "shape": list(values.shape)}
+        if values.ndim == 2:
+            distinct: dict[bytes, int] = {}
+            rows = [distinct.setdefault(row.tobytes(), len(distinct)) for row in values]
+            if len(distinct) < 0.8 * len(rows):
+                entry["rows"] = rows
+                values = np.stack([values[rows.index(place)] for place in range(len(distinct))])
+        self._chunks.append(values.ravel())
+        self._length += values.size
+        return entry
+
+    def to_bytes(self) -> bytes:
+        return b"".join(chunk.astype("<f4").tobytes() for chunk in self._chunks)
+
+
+def _reach(arrays: Iterable[NDArray[Any]]) -> float:
+    """The fixed limit of an unbounded symbol: the power of two that all its values lie within, at least 1."""
+    finite = [float(np.abs(a[np.isfinite(a)]).max()) for a in arrays if a.size and np.isfinite(a).any()]
+    return float(2 ** max(0, math.ceil(math.log2(max([1.0, *finite])))))
+
+
+def _cell(trace: Trace) -> Circuit:
+    """The equations that are drawn as the cell: all whose result has one value per unit."""
+    table = trace.tables[""]
+    own = [equation for name, equation in trace.equations.items() if table[name].axes.endswith("H")]
+    carry = [equation.name for equation in own if f"{equation.name}{PREVIOUS}" in table]
+    return Circuit(*own, carry=carry)
+
+
+def _interval(symbol: Symbol, reach: float) -> tuple[float, float]:
+    """The fixed scale of a symbol: its own interval, or one with its reach in place of infinity."""
+    low, high = symbol.interval
+    return (max(low, -reach), min(high, reach))
+
+
+def _part_scale(node: Node, symbol: Symbol, whole: tuple[float, float], table: Mapping[str, Symbol], kind: str) -> Header:
+    """The scale of one part of an equation: of its operation where that has bounds, else of the equation's symbol."""
+    known = {"sigmoid": GATE, "tanh": SIGNED}.get(node.text) or (GATE if kind == "complement" else None)
+    reach = max(map(abs, whole))
+    operands = [name for name in node.names() if table[name].timed]
+    role = table[operands[0]].role if len(operands) == 1 else symbol.role
+    return {"interval": list(known or (-reach, reach)), "role": role}
+
+
+def _scales(trace: Trace, baseline: Trace | None, cell: Circuit, diagram: Diagram) -> dict[str, Header]:
+    """The fixed interval and the role of every symbol and of every part that a wire carries."""
+    table = trace.tables[""]
+    runs = [run for run in (trace, baseline) if run is not None]
+    scales: dict[str, Header] = {}
+    for name, equation in cell.equations.items():
+        values = [run[name] for run in runs] + [run.start[name] for run in runs if name in run.start]
+        whole = _interval(table[name], _reach(values))
+        scales[name] = {"interval": list(whole), "role": table[name].role}
+        kinds = {node.id: node.kind for node in diagram.nodes}
+        for node in equation.tree.walk():
+            if node.id in kinds and node.id != equation.tree.id:
+                scales[node.id] = _part_scale(node, table[name], whole, table, kinds[node.id])
+    return scales
+
+
+def _interventions(trace: Trace) -> list[Header]:
+    """The changes of a run, in the form in which the stage sends new ones."""
+    found = []
+    for name, several in trace.interventions.items():
+        for change in several:
+            steps = change.steps(len(trace))
+            open_end = change.step is None or (isinstance(change.step, tuple) and change.step[1] is None)
+            units = [change.unit] if isinstance(change.unit, int) else change.unit
+            found.append(
+                {
+                    "symbol": name,
+                    "value": change.value,
+                    "from": steps.start,
+                    "to": None if open_end else steps.stop,
+                    "units": None if units is None else list(units),
+                }
+            )
+    return found
+
+
+def _equations(trace: Trace, cell: Circuit, docs: Mapping[str, str]) -> list[Header]:
+    """Formula, formula with slots and sentence of each equation; a slot is a unit's number, so Y and P have none."""
+    table = trace.tables[""]
+    return [
+        {
+            "name": name,
+            "mathml": trace.mathml(name),
+            "plugged": notation.plugged_mathml(equation, table) if name in cell.equations else "",
+            "doc": docs.get(name, equation.doc),
+        }
+        for name, equation in trace.equations.items()
+    ]
+
+
+def _symbols(trace: Trace, cell: Circuit, names: Mapping[str, str]) -> dict[str, Header]:
+    """What the stage must know of each traced symbol."""
+    return {
+        name: {
+            "role": symbol.role,
+            "axes": symbol.axes.replace("B", ""),
+            "mathml": notation.symbol_mathml(symbol),
+            "name": names.get(name) or trace.equations[name].doc.split(":")[0],
+            "changeable": name in cell.equations,
+        }
+        for name, symbol in trace.symbols.items()
+    }
+
+
+def _fill(block: _Block, trace: Trace, cell: Circuit, wanted: set[str], batch: int) -> dict[str, Header]:
+    """Pack the numbers behind ``wanted`` names; returns the names that are read at another place (`C_prev`, `F:0`)."""
+    table, slots = trace.tables[""], {}
+    for name in sorted(wanted):
+        if name.endswith(PREVIOUS):
+            own = name.removesuffix(PREVIOUS)
+            block.add(f"start.{own}", trace.start[own][batch])
+            slots[name] = {"of": own, "shift": -1, "start": f"start.{own}", "mathml": notation.symbol_mathml(table[name])}
+        elif ":" in name:
+            own = name.split(":")[0]
+            if name == cell.equations[own].tree.id and np.array_equal(trace.terms[name], trace[own], equal_nan=True):
+                slots[name] = {"of": own, "shift": 0}
+            else:
+                block.add(name, trace.terms[name][:, batch])
+        elif name in trace.weights:
+            block.add(name, trace.weights[name])
+        elif name in trace:
+            block.add(name, trace[name][:, batch])
+    return slots
+
+
+def _header_diagram(diagram: Diagram) -> Header:
+    return {
+        "nodes": [{"id": node.id, "kind": node.kind, "label": node.label} for node in diagram.nodes],
+        "wires": [{"from": wire.source, "to": wire.target, "carries": wire.carries} for wire in diagram.wires],
+    }
+
+
+def pack(
+    trace: Trace,
+    *,
+    tokens: Sequence[str],
+    vocabulary: Vocabulary,
+    words: Mapping[str, str],
+    model: str = "",
+    names: Mapping[str, str] | None = None,
+    docs: Mapping[str, str] | None = None,
+    start: Mapping[str, Any] | None = None,
+    baseline: Trace | None = None,
+    mini: bool = False,
+    link: str = "",
+    batch: int = 0,
+) -> bytes:
+    """Pack one run of a one-layer recurrent model (T steps, sequence ``batch``) for the stage.
+
+    ``tokens`` are the T raw tokens that were fed in, ``words`` the interface's strings (see ``pages.ui.stage``), ``names`` and
+    ``docs`` a short name and a sentence for each symbol, ``start`` the step, unit and symbol to open with, ``baseline`` the
+    run without the changes of ``trace``. ``mini`` leaves out all but the diagram, which as a whole is a ``link``. The same run gives the same ``key``
+    wherever it opens. Raises ``ValueError`` when tokens and trace differ in length.
+    """
+    if len(tokens) != len(trace):
+        raise ValueError(f"{len(tokens)} tokens for a run of {len(trace)} steps")
+    cell = _cell(trace)
+    diagram = wires(cell, dict(trace.tables[""]))
+    layout: Layout = layout_of(diagram)
+    equations = [] if mini else _equations(trace, cell, docs or {})
+    wanted = {*cell.equations, *(wire.carries for wire in diagram.wires)} - {"X"}
+    wanted |= {f"{name}{PREVIOUS}" for name in cell.carry}
+    wanted |= {slot for equation in equations for slot in SLOT.findall(equation["plugged"])}
+    block = _Block()
+    slots = _fill(block, trace, cell, wanted | ({"P"} & set(trace) if not mini else set()), batch)
+    if baseline is not None and not mini:
+        for name in (*layout["strips"], *({"P"} & set(trace))):
+            block.add(f"baseline/{name}", baseline[name][:, batch])
+    ids = vocabulary[list(tokens)]
+    header: Header = {
+        "model": model,
+        "mini": mini,
+        "steps": len(trace),
+        "units": int(trace[layout["strips"][0]].shape[-1]),
+        "tokens": [visible(token) for token in tokens],
+        "raw": list(tokens),
+        "unknown": [token not in vocabulary for token in tokens],
+        "ids": ids,
+        "symbols": _symbols(trace, cell, names or {}),
+        "equations": equations,
+        "slots": slots,
+        "arrays": block.arrays,
+        "scales": _scales(trace, baseline, cell, diagram),
+        "diagram": _header_diagram(diagram),
+        "layout": layout,
+        "vocabulary": [] if mini else [visible(token) for token in vocabulary],
+        "interventions": _interventions(trace),
+        "has_baseline": baseline is not None and not mini,
+        "words": dict(words),
+        "link": link,
+    }
+    body = block.to_bytes()
+    header["key"] = hashlib.sha256(_json(header) + body).hexdigest()[:16]
+    header["start"] = {"step": 0, "unit": 0, "symbol": layout["strips"][0], **(start or {})}
+    text = _json(header)
+    text += b" " * (-len(text) % 4)
+    return len(text).to_bytes(4, "little") + text + body
+
+
+def _json(header: Header) -> bytes:
+    """Compact JSON. Half a surrogate pair cannot be sent: it becomes a question mark."""
+    return json.dumps(header, ensure_ascii=False, separators=(",", ":"), allow_nan=False).encode("utf-8", "replace")
