@@ -16,8 +16,9 @@ import time
 import urllib.request
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
-from playwright.sync_api import Error, Page, sync_playwright
+from playwright.sync_api import BrowserContext, Error, Page, sync_playwright
 
 ROOT = Path(__file__).resolve().parent.parent
 STAMP = Path(sys.prefix) / ".browser-ready"
@@ -203,6 +204,21 @@ def settle(page: Page, timeout: float = 30.0, quiet: float = 0.4) -> None:
         })""",
         [quiet * 1000, 10_000],
     )
+
+
+def watch(context: BrowserContext, faults: list[str]) -> None:
+    """Write down the script errors and error messages of every page that is opened in a browser context."""
+
+    def heard(page: Page, message: Any) -> None:
+        # Streamlit finds its base path by trying addresses that may answer 404.
+        if message.type == "error" and "Failed to load resource" not in message.text:
+            faults.append(f"{page.url}: {message.text}")
+
+    def listen(page: Page) -> None:
+        page.on("pageerror", lambda error: faults.append(f"{page.url}: {error}"))
+        page.on("console", lambda message: heard(page, message))
+
+    context.on("page", listen)
 
 
 if __name__ == "__main__":

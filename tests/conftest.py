@@ -67,24 +67,14 @@ def new_context(chromium: "Browser") -> Iterator[Callable[..., "BrowserContext"]
 
     When the test ends, script errors and error messages of every page opened in it fail the test.
     """
+    from tests.browsing import watch
+
     contexts: list[BrowserContext] = []
     faults: list[str] = []
 
-    def listen(page: "Page") -> None:
-        page.on("pageerror", lambda error: faults.append(f"{page.url}: {error}"))
-        page.on(
-            "console",
-            lambda message: (
-                faults.append(f"{page.url}: {message.text}")
-                # Streamlit finds its base path by trying addresses that may answer 404.
-                if message.type == "error" and "Failed to load resource" not in message.text
-                else None
-            ),
-        )
-
     def make(**options: Any) -> "BrowserContext":
         context = chromium.new_context(**({"viewport": {"width": 1440, "height": 900}} | options))
-        context.on("page", listen)
+        watch(context, faults)
         contexts.append(context)
         return context
 
