@@ -6,6 +6,7 @@ import { importMath } from "./formula.js";
 import { arrowhead, placeDiagram, roundedPath } from "./geometry.js";
 import { formatNumber } from "./numbers.js";
 import { strength } from "./scales.js";
+import { tokenKind } from "./timeline.js";
 
 const CORNER = 9;
 const ARROW = 8;
@@ -38,7 +39,7 @@ export function createDiagram(parent, context) {
     const band = shape("path", { d: line, class: "band" });
     const group = shape("g", { class: "wire", "data-carries": carries });
     group.append(
-      shape("path", { d: line, class: "halo" }),
+      shape("path", { d: line, class: "halo", "clip-path": "url(#cell)" }),
       band,
       shape("path", { d: line, class: "track" }),
       shape("path", { d: heads, class: "head" }),
@@ -61,7 +62,6 @@ export function createDiagram(parent, context) {
       if (node.id in trace.header.symbols || node.id in trace.header.slots) {
         node_.append(importMath(mathOf(node.id)));
       } else {
-        node_.classList.add("token");
         parts.token = node_;
       }
     } else {
@@ -111,7 +111,9 @@ export function createDiagram(parent, context) {
     picture.setAttribute("viewBox", `0 0 ${width} ${height}`);
     const [x, y, w, h] = layout.frame;
     const [sx, sy] = [width / layout.width, height / layout.height];
-    picture.append(shape("rect", { class: "frame", x: x * sx, y: y * sy, width: w * sx, height: h * sy, rx: 10 }));
+    const rectangle = { x: x * sx, y: y * sy, width: w * sx, height: h * sy };
+    const clip = shape("clipPath", { id: "cell" }, shape("rect", rectangle));
+    picture.append(shape("defs", {}, clip), shape("rect", { class: "frame", ...rectangle, rx: 10 }));
     const placed = placeDiagram(diagram, layout, width, height);
     const signals = new Map();
     for (const wire of placed.wires) signals.set(wire.carries, [...(signals.get(wire.carries) ?? []), wire]);
@@ -138,7 +140,10 @@ export function createDiagram(parent, context) {
       const before = trace.value(carries, step, unit, true);
       setText(base, Number.isNaN(before) || before === now ? "" : formatNumber(before));
     }
-    if (parts.token) setText(parts.token, trace.header.tokens[step]);
+    if (parts.token) {
+      setText(parts.token, trace.header.tokens[step]);
+      parts.token.className = `node input token ${tokenKind(trace.header.tokens[step])}`;
+    }
   }
 
   const watch = new ResizeObserver(() => {

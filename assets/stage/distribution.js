@@ -2,6 +2,7 @@
 
 import { element, sentence, setText } from "./dom.js";
 import { formatDifference, formatPercent } from "./numbers.js";
+import { tokenKind } from "./timeline.js";
 
 const BARS = 8;
 
@@ -60,6 +61,7 @@ export function createDistribution(parent, context) {
         row.classList.toggle("actual", index === actual);
         row.setAttribute("data-index", String(index));
         setText(token, trace.header.vocabulary[index]);
+        token.className = `token ${tokenKind(trace.header.vocabulary[index])}`;
         bar.style.width = `${100 * now[index]}%`;
         setText(share, formatPercent(now[index]));
         before.hidden = !base;

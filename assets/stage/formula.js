@@ -43,7 +43,8 @@ export function colourSymbols(formula, seen) {
 
 /**
  * Put numbers into the slots of a plugged-in formula. `value(slot)` gives each number. A plus before a negative number
- * becomes a minus and the slot shows the size; elsewhere a negative number is wrapped in parentheses.
+ * becomes a minus and the slot shows the size; elsewhere a negative number is wrapped in parentheses, unless nothing stands
+ * before it.
  */
 export function fillSlots(formula, value) {
   const signed = new Set();
@@ -56,6 +57,14 @@ export function fillSlots(formula, value) {
   for (const slot of formula.querySelectorAll("[data-slot]")) {
     const number = value(slot.getAttribute("data-slot"));
     const text = formatNumber(signed.has(slot) ? Math.abs(number) : number);
-    slot.textContent = slot.hasAttribute("data-wrap") && number < 0 && !signed.has(slot) ? `(${text})` : text;
+    const wrapped = slot.hasAttribute("data-wrap") && number < 0 && !signed.has(slot) && !leads(slot);
+    slot.textContent = wrapped ? `(${text})` : text;
   }
+}
+
+/** Whether nothing, or only an opening parenthesis, stands before a slot: there a minus sign cannot be misread. */
+function leads(slot) {
+  if (slot.closest("msup")) return false;
+  const before = slot.previousElementSibling;
+  return before === null || before.textContent === "(" || before.textContent === "=";
 }

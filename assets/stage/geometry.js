@@ -16,7 +16,10 @@ export function halfSize(kind, label = "") {
   return [kind === "function" && label.length > 4 ? 32 : width, height];
 }
 
-/** Where the line from `from` towards the middle of a node meets the node's border (a rectangle's or a circle's). */
+/**
+ * Where a line that comes from `from` meets the border of a node. A box is entered straight where the line stands in front
+ * of one of its sides, so that several lines enter side by side; a circle is entered towards its middle.
+ */
 export function border(centre, half, from) {
   const [dx, dy] = [from[0] - centre[0], from[1] - centre[1]];
   if (!half[0] || (!dx && !dy)) return [...centre];
@@ -24,6 +27,8 @@ export function border(centre, half, from) {
     const share = half[0] / Math.hypot(dx, dy);
     return [centre[0] + dx * share, centre[1] + dy * share];
   }
+  if (Math.abs(dx) <= half[0]) return [from[0], centre[1] + Math.sign(dy) * half[1]];
+  if (Math.abs(dy) <= half[1]) return [centre[0] + Math.sign(dx) * half[0], from[1]];
   const share = Math.min(dx ? half[0] / Math.abs(dx) : Infinity, dy ? half[1] / Math.abs(dy) : Infinity);
   return [centre[0] + dx * share, centre[1] + dy * share];
 }

@@ -48,18 +48,37 @@ export function listen(root, actions, playing) {
   return () => document.removeEventListener("keydown", onPage);
 }
 
-/** Write where the learner is into the address, without a word to the server. Names as in pages/ui/config.py. */
-export function createAddress(delay = 250) {
-  let timer = 0;
+const SOON = 250; // ms after the last step: a key held down makes one entry
+const LATER = 1500; // ms: by then the server has written its own part of the address
+
+/**
+ * Write where the learner is into the address, without a word to the server. Names as in pages/ui/config.py.
+ * `root` is the stage: once it has left the page, the address belongs to another one.
+ */
+export function createAddress(root) {
+  let timers = [];
+  const stop = () => {
+    for (const timer of timers) clearTimeout(timer);
+    timers = [];
+  };
+
+  function put(place) {
+    if (!root.isConnected) return;
+    const address = new URL(window.location.href);
+    for (const [name, value] of Object.entries(place)) address.searchParams.set(name, String(value));
+    if (address.href !== window.location.href) window.history.replaceState(window.history.state, "", address);
+  }
+
   return {
+    stop,
     write(place) {
-      clearTimeout(timer);
-      timer = setTimeout(() => {
-        const address = new URL(window.location.href);
-        for (const [name, value] of Object.entries(place)) address.searchParams.set(name, String(value));
-        window.history.replaceState(window.history.state, "", address);
-      }, delay);
+      stop();
+      timers = [setTimeout(put, SOON, place)];
     },
-    stop: () => clearTimeout(timer),
+    /** Put the place back where the server has just written an address without it. */
+    restore(place) {
+      stop();
+      timers = [setTimeout(put, SOON, place), setTimeout(put, LATER, place)];
+    },
   };
 }

@@ -30,25 +30,28 @@ function createStage(host, first) {
   const layout = root.appendChild(element("div", { class: "layout" }));
   const area = (name) => layout.appendChild(element("div", { class: `area ${name}` }));
 
-  const picture = area("picture");
+  const diagram = createDiagram(area("picture"), context);
   const time = area("time");
-  const diagram = createDiagram(picture, context);
-  const views = [diagram, createTransport(time, context, SPEEDS)];
+  const transport = createTransport(time, context, SPEEDS);
+  const views = [diagram, transport];
   let compare = null;
   if (!mini) {
     const texts = [["changed", words.changed], ["baseline", words.baseline], ["difference", words.difference]];
     compare = choice(words.compare, texts, actions.show);
     compare.node.classList.add("compare");
-    time.append(compare.node);
+    transport.space.after(compare.node);
   }
   const timeline = createTimeline(time, context);
   const strips = mini ? null : createStrips(time, context);
   const panel = mini ? null : createPanel(area("side"), context);
-  views.push(timeline, ...[strips, panel].filter(Boolean));
-  if (!mini) views.push(createDistribution(area("next"), context), createWhatIf(area("change"), context));
+  const distribution = mini ? null : createDistribution(area("next"), context);
+  const whatIf = mini ? null : createWhatIf(area("what"), context);
+  views.push(...[timeline, strips, panel, distribution, whatIf].filter(Boolean));
   views.push(createTable(root, context));
   const player = createPlayer(root, store, () => trace, actions, mini);
-  const address = createAddress();
+  const address = createAddress(root);
+  let moved = false;
+  const place = () => (({ step, unit, symbol }) => ({ step, unit, symbol }))(store.get());
   const silence = mini ? () => {} : listen(root, actions, () => store.get().playing);
   if (first.header.link) {
     root.append(element("a", { class: "cover", href: first.header.link, target: "_self", "aria-label": words.mini_label }));
@@ -82,12 +85,18 @@ function createStage(host, first) {
 
   store.subscribe((state, previous) => {
     if (state.hover !== previous.hover || state.symbol !== previous.symbol) links.show(state.hover, state.symbol);
-    const moved = ["step", "unit", "symbol"].some((name) => state[name] !== previous[name]);
-    if (moved || ["playing", "speed", "view"].some((name) => state[name] !== previous[name])) show(state);
-    if (moved && !mini) address.write({ step: state.step, unit: state.unit, symbol: state.symbol });
+    const elsewhere = ["step", "unit", "symbol"].some((name) => state[name] !== previous[name]);
+    if (elsewhere || ["playing", "speed", "view"].some((name) => state[name] !== previous[name])) show(state);
+    if (elsewhere && !mini) {
+      moved = true;
+      address.write(place());
+    }
   });
 
+  let width = 0;
   const watch = new ResizeObserver(() => {
+    if (root.clientWidth === width) return;
+    width = root.clientWidth;
     resize();
     show(store.get());
   });
@@ -100,6 +109,7 @@ function createStage(host, first) {
     for (const each of views) each.load?.(trace);
     if (compare) compare.node.hidden = !trace.hasBaseline;
     root.classList.toggle("changed", trace.hasBaseline);
+    width = root.clientWidth;
     resize();
     show(store.get());
     links.show(null, store.get().symbol);
@@ -112,34 +122,51 @@ function createStage(host, first) {
   const calm = window.matchMedia("(prefers-reduced-motion: reduce)").matches;
   if (mini && !calm) actions.play(true);
 
+  function leave() {
+    // Streamlit may call this for a run that a newer one has overtaken: then the stage is still on the page.
+    if (root.isConnected) return;
+    player.stop();
+    address.stop();
+    silence();
+    watch.disconnect();
+    diagram.destroy();
+  }
+
   return {
     /** A rerun: a new trace, or the same one in perhaps another theme. */
     refresh(next, send) {
       context.send = send;
-      if (next.key !== trace.key) return load(next);
+      if (next.key !== trace.key) {
+        load(next);
+        if (moved) address.restore(place());
+        return undefined;
+      }
+      whatIf?.settle();
+      if (moved) address.restore(place());
       const before = scales;
       readTheme();
       if (scales !== before) show(store.get());
       return undefined;
     },
-    leave() {
-      // Streamlit may call this for a run that a newer one has overtaken: then the stage is still on the page.
-      if (root.isConnected) return;
-      player.stop();
-      address.stop();
-      silence();
-      watch.disconnect();
-      diagram.destroy();
+    /** Take the stage off the page; returns where the learner was. */
+    remove() {
+      root.remove();
+      leave();
+      return place();
     },
+    leave,
   };
 }
 
 export default function ({ parentElement, data, setTriggerValue }) {
   if (!(data instanceof Uint8Array)) return undefined;
   const trace = readTrace(data);
+  const language = JSON.stringify(trace.header.words);
   let stage = instances.get(parentElement);
-  if (!stage) {
-    stage = createStage(parentElement, trace);
+  if (!stage || stage.language !== language) {
+    // Another language: every text is new, the learner's place is kept.
+    if (stage) Object.assign(trace.header.start, stage.remove());
+    stage = { ...createStage(parentElement, trace), language };
     instances.set(parentElement, stage);
   }
   stage.refresh(trace, (name, value) => setTriggerValue(name, value));

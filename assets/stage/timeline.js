@@ -38,11 +38,13 @@ export function onDrag(node, start, move = start) {
   };
 }
 
-const BLANKS = new Set(["\u2423", "\u21b5", "\u21e5"]);
+const BLANK = "\u2423";
+const SIGNS = new Set(["\u21b5", "\u21e5", "\u2205"]);
 
-/** "blank" for the sign of a blank, "long" for a token of several characters as one sees them, "" for all others. */
+/** "blank", "sign" for the signs of other unseen characters, "long" for several characters as one sees them, else "". */
 export function tokenKind(token) {
-  if (BLANKS.has(token)) return "blank";
+  if (token === BLANK) return "blank";
+  if (SIGNS.has(token)) return "sign";
   if ([...token].length === 1) return "";
   return [...new Intl.Segmenter(undefined, { granularity: "grapheme" }).segment(token)].length > 1 ? "long" : "";
 }
@@ -136,6 +138,7 @@ export function createTransport(parent, context, speeds) {
   const unit = element("span", { class: "unit" });
   const down = button("unit-down", words.unit_down, icon("M4 12.5 10 6l6 6.5z"), () => actions.unitBy(-1));
   const up = button("unit-up", words.unit_up, icon("M4 7.5 10 14l6-6.5z"), () => actions.unitBy(1));
+  const space = element("span", { class: "space" });
   const bar = element(
     "div",
     { class: "transport", role: "toolbar", "aria-label": words.controls },
@@ -144,7 +147,7 @@ export function createTransport(parent, context, speeds) {
     forward,
     position,
     select,
-    element("span", { class: "space" }),
+    space,
     unit,
     down,
     up,
@@ -153,6 +156,7 @@ export function createTransport(parent, context, speeds) {
   let trace = null;
   return {
     node: bar,
+    space,
     load(next) {
       trace = next;
     },

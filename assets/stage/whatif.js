@@ -31,7 +31,7 @@ export function describeScope(change, words) {
 }
 
 export function createWhatIf(parent, context) {
-  const { store, words, send } = context;
+  const { store, words } = context;
   const heading = element("h3", { text: words.what_if });
   const symbolBox = element("span", { class: "symbol" });
   const slider = element("input", { type: "range", step: "any", "aria-label": words.new_value });
@@ -75,7 +75,13 @@ export function createWhatIf(parent, context) {
   function tell(interventions) {
     node.classList.add("waiting");
     node.setAttribute("aria-busy", "true");
-    send("change", { key: trace.key, interventions });
+    context.send("change", { key: trace.key, interventions });
+  }
+
+  /** The server has answered. */
+  function settle() {
+    node.classList.remove("waiting");
+    node.removeAttribute("aria-busy");
   }
 
   function complain(text) {
@@ -135,11 +141,11 @@ export function createWhatIf(parent, context) {
 
   return {
     node,
+    settle,
     load(next) {
       trace = next;
       symbol = null;
-      node.classList.remove("waiting");
-      node.removeAttribute("aria-busy");
+      settle();
       showChanges();
       setScope({});
     },

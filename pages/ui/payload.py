@@ -156,24 +156,24 @@ def _symbols(trace: Trace, cell: Circuit, names: Mapping[str, str]) -> dict[str,
     }
 
 
-def _fill(block: _Block, trace: Trace, cell: Circuit, wanted: set[str], batch: int) -> dict[str, Header]:
+def _fill(block: _Block, trace: Trace, cell: Circuit, wanted: set[str], batch: int, units: slice) -> dict[str, Header]:
     """Pack the numbers behind ``wanted`` names; returns the names that are read at another place (`C_prev`, `F:0`)."""
     table, slots = trace.tables[""], {}
     for name in sorted(wanted):
         if name.endswith(PREVIOUS):
             own = name.removesuffix(PREVIOUS)
-            block.add(f"start.{own}", trace.start[own][batch])
+            block.add(f"start.{own}", trace.start[own][batch, units])
             slots[name] = {"of": own, "shift": -1, "start": f"start.{own}", "mathml": notation.symbol_mathml(table[name])}
         elif ":" in name:
             own = name.split(":")[0]
             if name == cell.equations[own].tree.id and np.array_equal(trace.terms[name], trace[own], equal_nan=True):
                 slots[name] = {"of": own, "shift": 0}
             else:
-                block.add(name, trace.terms[name][:, batch])
+                block.add(name, trace.terms[name][:, batch, units])
         elif name in trace.weights:
             block.add(name, trace.weights[name])
         elif name in trace:
-            block.add(name, trace[name][:, batch])
+            block.add(name, trace[name][:, batch, units if name in cell.equations else slice(None)])
     return slots
 
 
@@ -203,7 +203,8 @@ def pack(
 
     ``tokens`` are the T raw tokens that were fed in, ``words`` the interface's strings (see ``pages.ui.stage``), ``names`` and
     ``docs`` a short name and a sentence for each symbol, ``start`` the step, unit and symbol to open with, ``baseline`` the
-    run without the changes of ``trace``. ``mini`` leaves out all but the diagram, which as a whole is a ``link``. The same run gives the same ``key``
+    run without the changes of ``trace``. ``mini`` leaves out all but the diagram of the unit to open with; as a whole it is
+    a ``link``. The same run gives the same ``key``
     wherever it opens. Raises ``ValueError`` when tokens and trace differ in length.
     """
     if len(tokens) != len(trace):
@@ -211,12 +212,18 @@ def pack(
     cell = _cell(trace)
     diagram = wires(cell, dict(trace.tables[""]))
     layout: Layout = layout_of(diagram)
+    place = {"step": 0, "unit": 0, "symbol": layout["strips"][0], **(start or {})}
+    width = int(trace[layout["strips"][0]].shape[-1])
+    units = slice(None)
+    if mini:
+        unit = min(max(int(place["unit"]), 0), width - 1)
+        units, width, place["unit"] = slice(unit, unit + 1), 1, 0
     equations = [] if mini else _equations(trace, cell, docs or {})
     wanted = {*cell.equations, *(wire.carries for wire in diagram.wires)} - {"X"}
     wanted |= {f"{name}{PREVIOUS}" for name in cell.carry}
     wanted |= {slot for equation in equations for slot in SLOT.findall(equation["plugged"])}
     block = _Block()
-    slots = _fill(block, trace, cell, wanted | ({"P"} & set(trace) if not mini else set()), batch)
+    slots = _fill(block, trace, cell, wanted | ({"P"} & set(trace) if not mini else set()), batch, units)
     if baseline is not None and not mini:
         for name in (*layout["strips"], *({"P"} & set(trace))):
             block.add(f"baseline/{name}", baseline[name][:, batch])
@@ -225,7 +232,7 @@ def pack(
         "model": model,
         "mini": mini,
         "steps": len(trace),
-        "units": int(trace[layout["strips"][0]].shape[-1]),
+        "units": width,
         "tokens": [visible(token) for token in tokens],
         "raw": list(tokens),
         "unknown": [token not in vocabulary for token in tokens],
@@ -245,7 +252,7 @@ def pack(
     }
     body = block.to_bytes()
     header["key"] = hashlib.sha256(_json(header) + body).hexdigest()[:16]
-    header["start"] = {"step": 0, "unit": 0, "symbol": layout["strips"][0], **(start or {})}
+    header["start"] = place
     text = _json(header)
     text += b" " * (-len(text) % 4)
     return len(text).to_bytes(4, "little") + text + body

@@ -10,7 +10,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeGuard
 
 import streamlit as st
 
@@ -66,7 +66,7 @@ def _parse_change(one: Any) -> Change | None:
     return Change(symbol=symbol, value=float(value), first=first, end=end, units=chosen)
 
 
-def _is_count(value: Any) -> bool:
+def _is_count(value: Any) -> TypeGuard[int]:
     return isinstance(value, int) and not isinstance(value, bool) and value >= 0
 
 
