@@ -18,6 +18,7 @@ from engine.text.reading import read_text
 
 if TYPE_CHECKING:
     from engine.equation import Intervention
+    from pages.ui.stage import Change
 
 SAMPLE = "In the beginning God created the heaven and the earth."
 WINDOW = 256  # tokens on the stage
@@ -53,6 +54,13 @@ class Edit:
         units = "#" + ".".join(map(str, self.units)) if self.units else ""
         value = repr(self.value).removesuffix(".0")
         return f"{self.symbol}={value}{steps}{units}"
+
+    @classmethod
+    def of(cls, change: "Change") -> "Edit":
+        """The edit that the stage asks for; its ranges end before their second number."""
+        last = None if change.end is None else change.end - 1
+        first = None if change.first == 0 and last is None else change.first
+        return cls(symbol=change.symbol, value=change.value, first=first, last=last, units=change.units or ())
 
     def intervention(self) -> "Intervention":
         """The same for the engine, whose ranges end before their second number."""

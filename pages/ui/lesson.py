@@ -1,0 +1,111 @@
+"""The rooms of a lesson page: head (text and model), things to try, See more (tabs filled when opened), notes.
+
+A page reads ``config = head(LSTMConfig)`` first and mounts its stage next. Check yourself is in ``pages.ui.check``.
+"""
+
+from collections.abc import Callable, Mapping
+from typing import TYPE_CHECKING
+from urllib.parse import parse_qsl
+
+import streamlit as st
+
+from engine.notes import Note
+from pages.ui import link, texts
+from pages.ui.config import MAX_SEED, Config
+from pages.ui.source import text_source
+from pages.ui.words import language, words
+
+if TYPE_CHECKING:
+    from engine.trace import Trace
+
+
+def head(kind: type[Config]) -> Config:
+    """Room 1: title, idea, the text that is fed in, the model. Returns the page's config."""
+    config, notes = link.read(kind)
+    lesson = st.session_state["page"]
+    with st.container(key="head"):
+        st.title(words(f"lesson.{lesson}.title"), anchor=False)
+        st.markdown(words(f"lesson.{lesson}.idea"))
+    with st.container(key="feed"):
+        text_source(config)
+        with st.container(key="choice", gap="xsmall"):
+            control("model", tuple(kind.models))
+            if config.model == "untrained":
+                seed()
+    say(notes)
+    return config
+
+
+def control(field: str, options: tuple[str, ...], *, label: bool = False) -> None:
+    """A choice bound to a field of the page's config; its words are ``<field>`` and ``<field>.<option>``."""
+    key = f"control-{field}"
+    link.show(key, getattr(st.session_state["config"], field))
+    st.selectbox(
+        words(field),
+        options,
+        format_func=lambda option: words(f"{field}.{option}"),
+        key=key,
+        on_change=lambda: link.change(**{field: st.session_state[key]}),
+        label_visibility="visible" if label else "collapsed",
+    )
+
+
+def seed() -> None:
+    """The seed of the untrained model's weights."""
+    key = "control-seed"
+    link.show(key, st.session_state["config"].seed)
+    st.number_input(words("seed"), 0, MAX_SEED, key=key, on_change=lambda: link.change(seed=st.session_state[key]))
+
+
+def say(notes: tuple[Note, ...]) -> None:
+    """A sentence for each note. Plain text: nothing from outside becomes markup."""
+    if notes:
+        with st.container(key="notes", gap=None):
+            for note in notes:
+                st.text(words(note.key, **note.values))
+
+
+def room(name: str) -> None:
+    """The heading of a room; its words are ``room.<name>``."""
+    st.header(words(f"room.{name}"), anchor=name)
+
+
+def things_to_try(trace: "Trace") -> None:
+    """The lesson's sections ``try.1``, ``try.2``, ...: one at a time, with a button that sets the page up for it."""
+    found = _named("try.")
+    number = st.pagination(len(found), key="try", max_visible_pages=len(found), persist_state="session")
+    address, _, text = found[f"try.{number}"].partition("\n")
+    params = dict(parse_qsl(address.removeprefix("link:").strip()))
+    st.markdown(texts.fill(text, trace))
+    st.button(words("try.set"), on_click=link.follow, args=(params,), icon=":material/arrow_upward:")
+
+
+def see_more(tabs: Mapping[str, Callable[[], None]], trace: "Trace") -> None:
+    """Room 4: a tab for each name (words ``tab.<name>``, introduced by section ``room.<name>``), filled when it is opened."""
+    room("more")
+    _tabs(tabs, trace)
+
+
+@st.fragment
+def _tabs(tabs: Mapping[str, Callable[[], None]], trace: "Trace") -> None:
+    introductions = _named("room.")
+    labels = [words(f"tab.{name}") for name in tabs]
+    for tab, (name, fill) in zip(st.tabs(labels, key="more", on_change="rerun"), tabs.items(), strict=True):
+        if tab.open:
+            with tab:
+                if f"room.{name}" in introductions:
+                    st.markdown(texts.fill(introductions[f"room.{name}"], trace))
+                fill()
+
+
+def notes_on(trace: "Trace") -> None:
+    """The lesson's sections ``note.*``: conventions, limits, history."""
+    with st.expander(words("room.notes")):
+        for text in _named("note.").values():
+            st.markdown(texts.fill(text, trace))
+
+
+def _named(start: str) -> dict[str, str]:
+    """The sections of this lesson's text whose names begin with ``start``."""
+    found = texts.sections(st.session_state["page"], language())
+    return {name: text for name, text in found.items() if name.startswith(start)}
