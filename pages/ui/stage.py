@@ -23,6 +23,7 @@ IMPORT = re.compile(r'^import \{([^}]*)\} from "\./(\w+)\.js";\n', re.MULTILINE)
 EXPORT = re.compile(r"^export (?:async )?(?:function|const|class) (\w+)", re.MULTILINE)
 COMMENT = re.compile(r"^[ \t]*(?://.*|/\*(?:[^*]|\*(?!/))*\*/)\n", re.MULTILINE)
 INDENT = re.compile(r"^[ \t]+", re.MULTILINE)
+SHEETS = ("stage", "formulas", "diagram", "timeline", "panels", "narrow")
 PREFIX = "stage."
 MOST_CHANGES = 32
 # Names of roles in the engine that share a colour of assets/theme/roles.json.
@@ -104,7 +105,7 @@ def style() -> str:
             f"--role-{role}:{colour[shade]};--text-{role}:{colour[f'{shade}Text']};" for role, colour in colours.items()
         )
         rules.append(f'.stage[data-theme="{shade}"]{{{variables}}}\n')
-    return "".join(rules) + (FOLDER / "stage.css").read_text(encoding="utf-8")
+    return "".join(rules) + "".join((FOLDER / f"{name}.css").read_text(encoding="utf-8") for name in SHEETS)
 
 
 _component = st.components.v2.component("unrolled.stage", css=style(), js=bundle(), isolate_styles=True)
