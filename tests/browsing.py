@@ -34,24 +34,33 @@ FLAGS = [
 START_LIMIT = 90.0  # seconds until the served app must answer
 
 
-def find_chromium() -> str | None:
-    """The Chromium to use: $CHROMIUM, then one on the PATH, then Playwright's own; None where there is none."""
+def candidates() -> Iterator[str]:
+    """Where a Chromium may be: named by $CHROMIUM (then nowhere else), on the PATH, Playwright's own."""
     named = os.environ.get("CHROMIUM")
     if named:
-        return named
+        yield named
+        return
     for name in ("chromium", "chromium-browser", "google-chrome", "google-chrome-stable"):
         found = shutil.which(name)
         if found:
-            return found
+            yield found
     with sync_playwright() as playwright:
         own = playwright.chromium.executable_path
-    return own if Path(own).exists() else None
+    if Path(own).exists():
+        yield own
 
 
-def starts(executable: str | None) -> bool:
-    """Whether this Chromium really opens a page (Playwright's own may lack system libraries)."""
-    if executable is None:
-        return False
+def find_chromium() -> str | None:
+    """The Chromium to use: what ``prepare`` has found to start, or else the first there is; None where there is none."""
+    if not os.environ.get("CHROMIUM") and STAMP.exists():
+        known = STAMP.read_text(encoding="utf-8")
+        if Path(known).exists():
+            return known
+    return next(candidates(), None)
+
+
+def starts(executable: str) -> bool:
+    """Whether this Chromium really opens a page (it may lack system libraries, or only point to a store)."""
     try:
         with sync_playwright() as playwright:
             browser = playwright.chromium.launch(executable_path=executable, args=FLAGS)
@@ -98,16 +107,19 @@ def has_chinese_font() -> bool:
 
 def prepare() -> str:
     """Install what is missing, once; returns the Chromium's path. SystemExit names the cure if none can be had."""
-    chromium = find_chromium()
-    if STAMP.exists() and chromium and STAMP.read_text(encoding="utf-8") == chromium:
-        return chromium
-    if not starts(chromium):
-        _run(sys.executable, "-m", "playwright", "install", "chromium")
-        chromium = find_chromium()
-    if not starts(chromium):
-        install_packages(("chromium",), ("chromium",), ("--cask", "chromium"))
-        chromium = find_chromium()
-    if chromium is None or not starts(chromium):
+    known = find_chromium()
+    if known and STAMP.exists() and STAMP.read_text(encoding="utf-8") == known:
+        return known
+    cures = (
+        lambda: _run(sys.executable, "-m", "playwright", "install", "chromium"),
+        lambda: install_packages(("chromium",), ("chromium",), ("--cask", "chromium")),
+    )
+    chromium = next(filter(starts, candidates()), None)
+    for cure in cures:
+        if chromium is None and not os.environ.get("CHROMIUM"):
+            cure()
+            chromium = next(filter(starts, candidates()), None)
+    if chromium is None:
         raise SystemExit("The browser tests need Chromium: install it, or name one with CHROMIUM=/path/to/chromium.")
     if not has_chinese_font():  # without one, Chinese is drawn as boxes; every test still holds
         install_packages(("fontconfig", "fonts-noto-cjk"), ("google-noto-sans-cjk-fonts",), ("font-noto-sans-cjk",))
