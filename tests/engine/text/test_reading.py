@@ -2,6 +2,7 @@
 
 import codecs
 import io
+import re
 import subprocess
 import sys
 import tracemalloc
@@ -12,6 +13,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+import engine.text.reading as reading_module
 from engine.notes import Note
 from engine.text.reading import ENCODINGS, LIMIT_BYTES, read_bytes, read_file, read_stream, read_text
 from engine.text.tokenizers import tokenize
@@ -25,6 +27,17 @@ SAMPLES = {
     "japanese": "日本語 テキスト 😀 です",
     "hebrew": "שלום עולם טוב",
 }
+
+
+TABLE = {
+    key: set() if values == "(none)" else set(values.split(", "))
+    for key, values in re.findall(r"^(text\.\w+) +(\S.*?)  ", reading_module.__doc__ or "", re.MULTILINE)
+}
+
+
+def documented(reading):
+    """Every note is in the module's table, with exactly the values that stand there."""
+    return all(set(note.values) == TABLE.get(note.key) for note in reading.notes)
 
 
 def previews(reading):
@@ -237,6 +250,12 @@ def test_bat_16_texts_too_short_to_learn_from_are_reported(text, note):
         assert reading.notes[-1] == note
 
 
+def test_the_table_of_notes_is_complete():
+    assert len(TABLE) == 16
+    assert documented(read_bytes(b"a" * 9, limit=5))
+    assert documented(read_bytes(b"a" * 9, limit=5, first_part=True))
+
+
 def test_control_characters_stay_and_are_counted():
     reading = read_text("a\x1b[0m\tb\n")
     assert reading.text == "a\x1b[0m\tb\n"
@@ -327,6 +346,7 @@ def test_txt_18_marks_of_markup_stay_letter_for_letter():
 @given(st.binary(max_size=80), st.sampled_from([None, *ENCODINGS]))
 def test_no_bytes_bring_it_down(data, encoding):
     reading = read_bytes(data, encoding=encoding)
+    assert documented(reading)
     if reading.text is None:
         assert reading.notes
         assert reading.candidates, "latin-1 takes any bytes, so there is always a choice"
@@ -339,6 +359,7 @@ def test_no_bytes_bring_it_down(data, encoding):
 @given(st.text(st.characters(codec=None), max_size=60))
 def test_cleaning_twice_changes_nothing_more(text):
     once = read_text(text)
+    assert documented(once)
     assert read_text(once.text).text == once.text
     assert unicodedata.is_normalized("NFC", once.text)
 
