@@ -8,7 +8,7 @@ const BOLD_CAPITAL = 0x1d400;
 const BOLD_SMALL = 0x1d41a;
 
 /** U+1D400 "mathematical bold A" -> "A"; null for anything else. */
-export function plainLetter(text) {
+function plainLetter(text) {
   const code = text.codePointAt(0);
   if (code === undefined || text.length !== 2) return null;
   if (code >= BOLD_CAPITAL && code < BOLD_CAPITAL + 26) return String.fromCharCode(65 + code - BOLD_CAPITAL);

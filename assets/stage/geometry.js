@@ -11,7 +11,7 @@ const HALF = {
 };
 
 /** Half the width and height of a node of this kind, in pixels. A box grows with its label. */
-export function halfSize(kind, label = "") {
+function halfSize(kind, label = "") {
   const [width, height] = HALF[kind] ?? HALF.function;
   return [kind === "function" && label.length > 4 ? 32 : width, height];
 }
@@ -58,7 +58,7 @@ export function arrowhead(tip, from, size) {
   return `M${text(tip)}L${text([base[0] - uy * wing, base[1] + ux * wing])}L${text([base[0] + uy * wing, base[1] - ux * wing])}Z`;
 }
 
-export const distance = (a, b) => Math.hypot(a[0] - b[0], a[1] - b[1]);
+const distance = (a, b) => Math.hypot(a[0] - b[0], a[1] - b[1]);
 
 function towards(from, to, by) {
   const length = distance(from, to);

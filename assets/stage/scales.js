@@ -57,14 +57,14 @@ function fromLab([lightness, a, b]) {
 }
 
 /** The colour a share of the way from one colour to another. */
-export function mix(from, to, share) {
+function mix(from, to, share) {
   const a = toLab(from);
   const b = toLab(to);
   return fromLab(a.map((part, at) => part + (b[at] - part) * share));
 }
 
 /** Where a value lies on a scale, 0..1: from `low` to `high`, clipped at the ends. */
-export function position(value, [low, high]) {
+function position(value, [low, high]) {
   return clamp((value - low) / (high - low), 0, 1);
 }
 

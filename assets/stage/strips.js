@@ -8,7 +8,7 @@ import { keepInView, onDrag } from "./timeline.js";
 const FIELD = 34;
 const GAP = 3;
 const LINE = 9;
-export const STRIP = FIELD + GAP + LINE;
+const STRIP = FIELD + GAP + LINE;
 
 /** The value a strip shows at a cell, in one of the views changed, baseline and difference. */
 export function shown(trace, name, step, unit, view) {

@@ -15,7 +15,7 @@ from pages.ui.payload import pack
 from tests.support import seeded
 
 TEXT = "In the beginning God created the heaven."
-LETTERS = "In the beginning God created the heaven and the earth. abcdefghijklmnopqrstuvwxyz,;:!?'ABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789"
+LETTERS = TEXT + "abcdefghijklmnopqrstuvwxyz,;:!?'ABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789"
 VOCABULARY = Vocabulary(LETTERS)
 MODELS: dict[str, dict[str, Any]] = {
     "rnn": {"cell": "rnn"},
