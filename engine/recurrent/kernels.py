@@ -14,9 +14,10 @@ Shapes: T time, B batch, D input width, H hidden width; time comes first. X is (
 
 from __future__ import annotations
 
-import threading
+import math
+from collections import deque
 from collections.abc import Mapping, Sequence
-from typing import Any
+from typing import Any, ClassVar
 
 import torch
 from torch import Tensor
@@ -58,28 +59,44 @@ def run(kind: str, X: Tensor, parameters: Parameters, state: Any = None, **switc
 # ------------------------------------------------------------------------------------------ pieces that all cells share
 
 
-class _Scratch(threading.local):
-    """Memory for the gradients inside a backward pass, one block a thread, used again by the next pass.
+class _Work:
+    """Memory for the gates of one run, ``values`` (count, *shape), handed on to another run when this one is forgotten.
 
-    Fresh memory of this size comes from the system page by page, which took up to a tenth of a training step.
+    Fresh memory of this size comes from the system page by page, which took up to a tenth of a training step. Nothing that a
+    caller can see lies in it. The backward pass writes the gradients over the gates, so a run has one backward pass.
     """
 
-    LARGEST = 64_000_000  # bytes; a larger pass takes fresh memory and gives it back
+    LARGEST = 32_000_000  # bytes; a larger run takes fresh memory and gives it back
+    _free: ClassVar[deque[Tensor]] = deque(maxlen=4)
 
-    def __init__(self) -> None:
-        self.block: Tensor | None = None
+    def __init__(self, count: int, shape: Sequence[int], like: Tensor) -> None:
+        size = count * math.prod(shape) * like.element_size()
+        self.block = self._found(size) if size <= self.LARGEST else torch.empty(size, dtype=torch.uint8)
+        self.values = self.block[:size].view(like.dtype).view(count, *shape)
 
-    def stack_of(self, count: int, like: Tensor) -> Tensor:
-        """``count`` tensors like this one, with arbitrary content, valid until the next call in the same thread."""
-        size = count * like.numel() * like.element_size()
-        if size > self.LARGEST:
-            return like.new_empty(count, *like.shape)
-        if self.block is None or self.block.numel() < size:
-            self.block = torch.empty(size, dtype=torch.uint8)
-        return self.block[:size].view(like.dtype).view(count, *like.shape)
+    def _found(self, size: int) -> Tensor:
+        for _ in range(len(self._free)):
+            try:
+                block = self._free.popleft()
+            except IndexError:  # another thread was faster
+                break
+            if block.numel() >= size:
+                return block
+            self._free.append(block)
+        return torch.empty(size, dtype=torch.uint8)
+
+    def __del__(self) -> None:
+        if self.block.numel() <= self.LARGEST:
+            self._free.append(self.block)
 
 
-_scratch = _Scratch()
+def _taken(ctx: Any) -> _Work:
+    """The gates kept by the forward pass, which its backward pass overwrites. Raises ``RuntimeError`` the second time."""
+    work: _Work | None = ctx.work
+    if work is None:
+        raise RuntimeError("the fast path keeps its gates for one backward pass only; run the model again for another one")
+    ctx.work = None
+    return work
 
 
 def _start(state: Tensor | None) -> Tensor | None:
@@ -162,7 +179,8 @@ class _RNN(Function):
     @once_differentiable
     def backward(ctx: Any, gradient: Tensor) -> Gradients:
         X, H0, W_xh, W_hh, H_all = ctx.saved_tensors
-        dA_all, W_back = _scratch.stack_of(1, H_all), W_hh.t()
+        work, W_back = _Work(1, H_all.shape, H_all), W_hh.t()
+        dA_all = work.values
         later: Tensor | None = None
         for H, dA, given in reversed(_steps(H_all, dA_all[0], gradient)):
             if later is None:
@@ -204,10 +222,11 @@ class _GRU(Function):
     @staticmethod
     def forward(ctx: Any, X: Tensor, H0: Tensor | None, b_hh: Tensor | None, replaces: bool, *weights: Tensor) -> Tensor:
         W_hr, W_hz, W_hh = weights[6:]
-        gates = W_hh.new_empty(3, *X.shape[:2], W_hh.shape[0])
+        work = _Work(4, (*X.shape[:2], W_hh.shape[0]), W_hh)
+        gates, seen_all = work.values[:3], work.values[3]
         for block, scale in enumerate((1, 1, 2)):
             _read(X, weights[block], weights[3 + block], gates[block], scale)
-        seen_all, H_all = torch.empty_like(gates[0]), torch.empty_like(gates[0])
+        H_all = torch.empty_like(seen_all)
         minus_one = W_hh.new_tensor(-1.0)
         H_prev = H_all.new_zeros(H_all.shape[1:]) if H0 is None else H0
         for t, (R, Z, H_tilde, seen, H, R_and_Z) in enumerate(_steps(*gates, seen_all, H_all, gates[:2].transpose(0, 1))):
@@ -226,44 +245,44 @@ class _GRU(Function):
             _tanh_of_half(H_tilde, minus_one)
             start, end = (H_prev, H_tilde) if replaces else (H_tilde, H_prev)
             H_prev = torch.lerp(start, end, Z, out=H)  # start + Z (end - start)
-        ctx.after, ctx.replaces = b_hh is not None, replaces
-        ctx.save_for_backward(X, H0, *weights[:3], W_hr, W_hz, W_hh, gates, seen_all, H_all)
+        ctx.work, ctx.after, ctx.replaces = work, b_hh is not None, replaces
+        ctx.save_for_backward(X, H0, *weights[:3], W_hr, W_hz, W_hh, H_all)
         return H_all
 
     @staticmethod
     @once_differentiable
     def backward(ctx: Any, gradient: Tensor) -> Gradients:
-        X, H0, W_xr, W_xz, W_xh, W_hr, W_hz, W_hh, gates, seen_all, H_all = ctx.saved_tensors
+        X, H0, W_xr, W_xz, W_xh, W_hr, W_hz, W_hh, H_all = ctx.saved_tensors
         r_back, z_back, h_back = W_hr.t(), W_hz.t(), W_hh.t()
-        stack = _scratch.stack_of(4, H_all)
-        dA_all, dN_all = stack[:3], stack[3]  # dN: of the product H_prev W_hh + b_hh, for "after" only
+        work = _taken(ctx)
+        # From here on each gate gives way to the gradient of its argument, and, when the reset gate acts after the product,
+        # the product to its own gradient.
+        dA_all, seen_all = work.values[:3], work.values[3]
         H_first = torch.zeros_like(H_all[0]) if H0 is None else H0
-        given = gradient.unbind(0)
-        dH, d, dSeen = torch.zeros_like(H_first), torch.empty_like(H_first), torch.empty_like(H_first)
-        steps = _steps(*gates, seen_all, *dA_all, dN_all)
+        dH, other, d = torch.zeros_like(H_first), torch.empty_like(H_first), torch.empty_like(H_first)
+        steps = _steps(*dA_all, seen_all, gradient)
         for t in range(len(steps) - 1, -1, -1):
-            R, Z, H_tilde, seen, dA_r, dA_z, dA_h, dN = steps[t]
+            R, Z, H_tilde, seen, given = steps[t]
             H_prev = H_all[t - 1] if t else H_first
-            dH.add_(given[t])
             start, end = (H_prev, H_tilde) if ctx.replaces else (H_tilde, H_prev)
-            _sigmoid_slope(torch.sub(end, start, out=d).mul_(dH), Z, grad_input=dA_z)
-            d_end = torch.mul(dH, Z, out=d)
+            d_end = torch.mul(dH.add_(given), Z, out=other)
+            _sigmoid_slope(torch.sub(end, start, out=d).mul_(dH), Z, grad_input=Z)
             d_start = dH.sub_(d_end)
-            d_tilde, dH_prev = (d_end, d_start) if ctx.replaces else (d_start, d_end)
-            _tanh_slope(d_tilde, H_tilde, grad_input=dA_h)
+            other, dH = (d_end, d_start) if ctx.replaces else (d_start, d_end)
+            dA_h = _tanh_slope(other, H_tilde, grad_input=H_tilde)
             if ctx.after:
-                _sigmoid_slope(torch.mul(dA_h, seen, out=dSeen), R, grad_input=dA_r)
-                dH_prev.addmm_(torch.mul(dA_h, R, out=dN), h_back)
+                torch.mul(dA_h, seen, out=d)
+                dH.addmm_(torch.mul(dA_h, R, out=seen), h_back)
             else:
-                torch.mm(dA_h, h_back, out=dSeen)
-                dH_prev.addcmul_(dSeen, R)
-                _sigmoid_slope(dSeen.mul_(H_prev), R, grad_input=dA_r)
+                torch.mm(dA_h, h_back, out=d)
+                dH.addcmul_(d, R)
+                d.mul_(H_prev)
+            dA_r = _sigmoid_slope(d, R, grad_input=R)
             if t or ctx.needs_input_grad[1]:
-                dH_prev.addmm_(dA_r, r_back).addmm_(dA_z, z_back)
-            dH, d = (dH_prev, d_tilde)
+                dH.addmm_(dA_r, r_back).addmm_(Z, z_back)
         dX, dW_x, db = _input_gradients(X, [W_xr, W_xz, W_xh], dA_all, ctx.needs_input_grad[0])
         if ctx.after:
-            dW_hh, db_hh = _recurrent_gradient(H0, H_all, dN_all), dN_all.sum((0, 1))
+            dW_hh, db_hh = _recurrent_gradient(H0, H_all, seen_all), seen_all.sum((0, 1))
         else:
             dW_hh, db_hh = seen_all.flatten(0, 1).t() @ dA_all[2].flatten(0, 1), None
         recurrent = (*(_recurrent_gradient(H0, H_all, dA) for dA in dA_all[:2]), dW_hh)
@@ -294,11 +313,11 @@ class _LSTM(Function):
     @staticmethod
     def forward(ctx: Any, X: Tensor, H0: Tensor | None, C0: Tensor | None, *weights: Tensor) -> tuple[Tensor, Tensor]:
         W_hi, W_hf, W_ho, W_hc = weights[4:8]
-        gates = W_hi.new_empty(4, *X.shape[:2], W_hi.shape[0])
+        work = _Work(6, (*X.shape[:2], W_hi.shape[0]), W_hi)
+        gates, C_all, tanh_all = work.values[:4], work.values[4], work.values[5]
         for block, scale in enumerate((1, 1, 1, 2)):
             _read(X, weights[block], weights[8 + block], gates[block], scale)
-        C_all, tanh_all, H_all = (torch.empty_like(gates[0]) for _ in range(3))
-        minus_one = W_hi.new_tensor(-1.0)
+        H_all, minus_one = torch.empty_like(C_all), W_hi.new_tensor(-1.0)
         H_prev, C_prev = H0, C0
         for I, F, O, C_tilde, four, C, tanh_C, H in _steps(*gates, gates.transpose(0, 1), C_all, tanh_all, H_all):
             if H_prev is not None:
@@ -312,31 +331,35 @@ class _LSTM(Function):
                 C.addcmul_(F, C_prev)
             _tanh_of_half(torch.mul(C, 2, out=tanh_C), minus_one)
             H_prev, C_prev = torch.mul(O, tanh_C, out=H), C
-        ctx.save_for_backward(X, H0, C0, *weights[:8], gates, C_all, tanh_all, H_all)
+        ctx.work = work
+        ctx.save_for_backward(X, H0, C0, *weights[:8], H_all)
         return H_all, C_all[-1].clone()
 
     @staticmethod
     @once_differentiable
     def backward(ctx: Any, gradient: Tensor, gradient_C: Tensor) -> Gradients:
-        X, H0, C0, *weights, gates, C_all, tanh_all, H_all = ctx.saved_tensors
+        X, H0, C0, *weights, H_all = ctx.saved_tensors
         i_back, f_back, o_back, c_back = (W.t() for W in weights[4:])
-        dA_all = _scratch.stack_of(4, H_all)
+        work = _taken(ctx)
+        dA_all, C_all, tanh_all = work.values[:4], work.values[4], work.values[5]  # each gate gives way to its gradient
         C_first = torch.zeros_like(H_all[0]) if C0 is None else C0
         C_before = (C_first, *C_all[:-1].unbind(0))
         given = gradient.unbind(0)
-        dH, dC, d = given[-1].clone(), gradient_C.clone(), torch.empty_like(C_first)
-        steps = _steps(*gates, tanh_all, *dA_all)
+        dH, dC, d, e = given[-1].clone(), gradient_C.clone(), torch.empty_like(C_first), torch.empty_like(C_first)
+        steps = _steps(*dA_all, tanh_all)
         for t in range(len(steps) - 1, -1, -1):
-            I, F, O, C_tilde, tanh_C, dA_i, dA_f, dA_o, dA_c = steps[t]
+            I, F, O, C_tilde, tanh_C = steps[t]
             dC.addcmul_(dH, _tanh_slope(O, tanh_C, grad_input=d))
-            _sigmoid_slope(torch.mul(dH, tanh_C, out=d), O, grad_input=dA_o)
-            _sigmoid_slope(torch.mul(dC, C_tilde, out=d), I, grad_input=dA_i)
-            _sigmoid_slope(torch.mul(dC, C_before[t], out=d), F, grad_input=dA_f)
-            _tanh_slope(torch.mul(dC, I, out=d), C_tilde, grad_input=dA_c)
+            _sigmoid_slope(torch.mul(dH, tanh_C, out=d), O, grad_input=O)
+            torch.mul(dC, C_tilde, out=d)
+            _tanh_slope(torch.mul(dC, I, out=e), C_tilde, grad_input=C_tilde)
+            _sigmoid_slope(d, I, grad_input=I)
+            torch.mul(dC, C_before[t], out=d)
             dC.mul_(F)
+            _sigmoid_slope(d, F, grad_input=F)
             if t or ctx.needs_input_grad[1]:
-                torch.mm(dA_i, i_back, out=dH) if t == 0 else torch.addmm(given[t - 1], dA_i, i_back, out=dH)
-                dH.addmm_(dA_f, f_back).addmm_(dA_o, o_back).addmm_(dA_c, c_back)
+                torch.addmm(given[t - 1], I, i_back, out=dH) if t else torch.mm(I, i_back, out=dH)
+                dH.addmm_(F, f_back).addmm_(O, o_back).addmm_(C_tilde, c_back)
         dX, dW_x, db = _input_gradients(X, weights[:4], dA_all, ctx.needs_input_grad[0])
         recurrent = [_recurrent_gradient(H0, H_all, dA) for dA in dA_all]
         dH0, dC0 = (value if ctx.needs_input_grad[n] else None for n, value in ((1, dH), (2, dC)))
