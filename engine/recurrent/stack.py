@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, ClassVar
@@ -60,7 +61,7 @@ class Pass:
     start: Values
 
 
-class RecurrentModel(nn.Module):
+class RecurrentModel(nn.Module, ABC):
     """Layers of one kind of cell, in one or both directions.
 
     Shape:
@@ -98,23 +99,23 @@ class RecurrentModel(nn.Module):
     # ------------------------------------------------------------------------------------------ what a kind defines
 
     @property
+    @abstractmethod
     def circuit(self) -> Circuit:
         """The equations of one step."""
-        raise NotImplementedError
 
     @property
+    @abstractmethod
     def table(self) -> Mapping[str, Symbol]:
         """What each symbol of the equations is."""
-        raise NotImplementedError
 
     @property
     def switches(self) -> dict[str, Any]:
         """The conventions in force, as the fast path wants them."""
         return {}
 
+    @abstractmethod
     def shapes(self, width: int) -> dict[str, tuple[int, ...]]:
         """The parameters of one layer and direction with input width ``width``."""
-        raise NotImplementedError
 
     # ------------------------------------------------------------------------------------------------- parameters
 
