@@ -6,5 +6,32 @@ from pages import catalog
 from pages.ui import link
 from pages.ui.words import words
 
-st.title(words("home.title"), anchor=False)
-st.write(words("home.idea"))
+ready = [lesson for lesson in catalog.LESSONS if lesson.ready]
+
+with st.container(key="hero"):
+    with st.container(key="claim"):
+        st.title(words("home.title"), anchor=False)
+        st.markdown(words("home.idea"))
+        with st.container(key="start", horizontal=True):
+            for lesson in ready:
+                label = words("home.start", lesson=words(f"lesson.{lesson.key}.title"))
+                st.page_link(lesson.script, label=label, query_params=link.to(lesson.key), icon=":material/arrow_forward:")
+    miniature = st.container(key="miniature")
+
+st.header(words("home.road"), anchor=False)
+st.caption(words("home.road.idea", count=len(ready)))
+
+with st.container(key="road"):
+    for chapter, lessons in catalog.chapters().items():
+        with st.container(key=f"chapter-{chapter}", gap=None):
+            st.subheader(words(f"chapter.{chapter}.title"), anchor=False)
+            st.caption(words(f"chapter.{chapter}.idea"))
+            for lesson in lessons:
+                title, idea = (words(f"lesson.{lesson.key}.{part}") for part in ("title", "idea"))
+                with st.container(key=f"{'ready' if lesson.ready else 'coming'}-{lesson.key}", gap=None):
+                    if lesson.ready:
+                        st.page_link(lesson.script, label=f"**{title}**", query_params=link.to(lesson.key))
+                        st.caption(idea)
+                    else:
+                        st.markdown(f"**{title}** :small[· {words('frame.coming')}]")
+                        st.caption(idea)

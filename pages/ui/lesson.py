@@ -39,11 +39,12 @@ def head(kind: type[Config]) -> Config:
 def control(field: str, options: tuple[str, ...], *, label: bool = False) -> None:
     """A choice bound to a field of the page's config; its words are ``<field>`` and ``<field>.<option>``."""
     key = f"control-{field}"
+    labels = {option: words(f"{field}.{option}") for option in options}
     link.show(key, getattr(st.session_state["config"], field))
     st.selectbox(
         words(field),
         options,
-        format_func=lambda option: words(f"{field}.{option}"),
+        format_func=labels.__getitem__,
         key=key,
         on_change=lambda: link.change(**{field: st.session_state[key]}),
         label_visibility="visible" if label else "collapsed",

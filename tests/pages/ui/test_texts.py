@@ -1,0 +1,90 @@
+"""Lesson texts: sections, the engine's formulas in their places, and no way for a learner's text to become markup."""
+
+import pytest
+import torch
+
+from engine.recurrent.gru import GRU
+from engine.recurrent.lstm import LSTM
+from engine.recurrent.questions import QUESTIONS
+from engine.trace import Trace
+from pages.ui.check import Wording
+from pages.ui.texts import LESSONS, PLACE, Token, fill, sections
+from pages.ui.words import LANGUAGES
+
+WRITTEN = sorted(path.stem for path in (LESSONS / "en").glob("*.md"))
+
+
+def trace_of(lesson: str) -> Trace:
+    generator = torch.Generator().manual_seed(1)
+    model = {"lstm": LSTM, "gru": GRU}[lesson](3, 5, generator=generator)
+    return model.trace(torch.rand(4, 1, 3, generator=generator))
+
+
+def write(tmp_path, monkeypatch, text: str) -> None:
+    (tmp_path / "en").mkdir()
+    (tmp_path / "en" / "made_up.md").write_text(text, encoding="utf-8")
+    monkeypatch.setattr("pages.ui.texts.LESSONS", tmp_path)
+    sections.cache_clear()
+
+
+def test_sections_by_heading(tmp_path, monkeypatch):
+    write(tmp_path, monkeypatch, "## one\n\nText.\n\n### A title\n\nMore.\n\n## two.b\n\nOther.\n")
+    assert sections("made_up", "en") == {"one": "Text.\n\n### A title\n\nMore.", "two.b": "Other."}
+
+
+@pytest.mark.parametrize("text", ["## one\n\na\n\n## one\n\nb\n", "Before all headings.\n\n## one\n\na\n"])
+def test_a_text_without_a_heading_of_its_own_is_refused(tmp_path, monkeypatch, text: str):
+    write(tmp_path, monkeypatch, text)
+    with pytest.raises(ValueError, match=r"made_up\.md"):
+        sections("made_up", "en")
+
+
+def test_formulas_are_those_of_the_functions_that_run():
+    trace = trace_of("lstm")
+    assert fill("{{C:latex}}", trace) == f"$${trace.latex('C')}$$"
+    assert fill("{{C_prev}} {{b_f}}", trace) == r"$\mathbf C_{t-1}$ $\mathbf b_f$"
+
+
+def test_numbers():
+    assert fill("{{a}} {{b}} {{c}}", values={"a": 12345, "b": -0.25, "c": 1e-9}) == "12,345 −0.250 1.0e−9"
+
+
+@pytest.mark.parametrize("text", ["{{Q}}", "{{nothing}}", "{{C:html}}"])
+def test_a_place_that_nothing_fills_is_an_error(text: str):
+    with pytest.raises(KeyError):
+        fill(text, trace_of("lstm"))
+
+
+def test_a_string_cannot_be_put_in():
+    with pytest.raises(ValueError, match="could not convert"):
+        fill("{{a}}", values={"a": "**bold**"})  # type: ignore[dict-item]
+
+
+@pytest.mark.parametrize("raw", ["*", "_", "`", "$", "<", "&", "[", ":", "\\", "~", "é", "你", " ", "\n", "\u202e", "👩‍👩‍👧"])
+def test_a_token_goes_in_as_character_references(raw: str):
+    shown = fill("{{t}}", values={"t": Token(raw)})
+    assert shown.startswith("“&#")
+    assert set(shown[1:-1]) <= set("&#;0123456789")
+
+
+def test_a_whole_text_is_no_token():
+    with pytest.raises(ValueError, match="one token"):
+        Token("ab")
+
+
+@pytest.mark.parametrize("lang", LANGUAGES)
+@pytest.mark.parametrize("lesson", WRITTEN)
+def test_every_place_outside_questions_is_a_symbol(lesson: str, lang: str):
+    trace = trace_of(lesson)
+    for name, text in sections(lesson, lang).items():
+        if not name.startswith("ask-"):
+            assert not PLACE.search(fill(text, trace)), name
+
+
+@pytest.mark.parametrize("lang", LANGUAGES)
+@pytest.mark.parametrize("lesson", WRITTEN)
+def test_every_question_has_its_words(lesson: str, lang: str):
+    for question in QUESTIONS[lesson]:
+        wording = Wording.read(sections(lesson, lang)[f"ask-{question.id.partition('.')[2]}"])
+        assert wording.question
+        assert wording.because
