@@ -5,8 +5,8 @@ theta stays as it is, so clipping does nothing for a vanishing one. Clipping eac
 the gradient.
 
 ``cliff`` is the error of Pascanu et al. 2013 (figure 6): a network of one unit, h_t = w sigma(h_{t-1}) + b, run 50 steps and
-asked for 0.7 at the end. Its surface over (w, b) has a wall where the run changes over. A step taken there without clipping flies off
-to anywhere (from w = 4.6, b = -2.3 over a distance of 500); with it, no step is longer than rate * theta.
+asked for 0.7 at the end. Its surface over (w, b) has a wall where the run changes over. A step taken there without clipping
+flies off to anywhere (from w = 4.6, b = -2.3 over a distance of 500); with it, no step is longer than rate * theta.
 """
 
 from __future__ import annotations

@@ -150,8 +150,8 @@ class Growth:
     """The product of Jacobians of a run, back from its last step.
 
     ``steps`` (T, S, S): J_t = d state_t / d state_{t-1}, S the width of the state (for the LSTM H and C side by side).
-    ``products`` (T + 1,): spectral norm of J_T ... J_{t+1} for t = T, ..., 0, that is by distance 0, ..., T. ``bound`` (T + 1,):
-    the product of the steps' own norms, which no product exceeds.
+    ``products`` (T + 1,): spectral norm of J_T ... J_{t+1} for t = T, ..., 0, that is by distance 0, ..., T.
+    ``bound`` (T + 1,): the product of the steps' own norms, which no product exceeds.
     """
 
     steps: Array = field(repr=False)

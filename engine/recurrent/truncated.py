@@ -109,8 +109,8 @@ class TruncatedRun:
     """One gradient, taken as training takes it.
 
     ``gradients`` by parameter (``recurrent.W_hh``, ``output.W_hq``), ``loss`` the mean over all steps. ``seconds``: processor
-    time of this thread, forward and backward. ``saved_bytes``: what the graph kept for the backward pass at its largest, without
-    the parameters. ``steps``: how many times a step was run forward with a graph.
+    time of this thread, forward and backward. ``saved_bytes``: what the graph kept for the backward pass at its largest,
+    without the parameters. ``steps``: how many times a step was run forward with a graph.
     """
 
     truncation: Truncation
