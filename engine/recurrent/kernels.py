@@ -25,7 +25,7 @@ from torch.autograd import Function
 from torch.autograd.function import once_differentiable
 from torch.nn import functional
 
-State = Tensor | tuple[Tensor, Tensor]
+State = Tensor | tuple[Tensor, ...]
 Parameters = Mapping[str, Tensor]
 Gradients = tuple[Tensor | None, ...]
 

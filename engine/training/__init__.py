@@ -1,0 +1,1 @@
+"""Training, and the checkpoints that it leaves."""

@@ -1,0 +1,177 @@
+"""Training as a generator of events: each ``next`` is one step of the optimiser, and nothing happens in between.
+
+The loop owns its random stream (the generator that is passed in), so the same seed gives the same weights bit for bit,
+however the steps are asked for and whoever else trains meanwhile. A run whose loss or gradient is no longer a number stops
+with that step, says why, and leaves the weights as they were before the step that broke them.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any, Literal
+
+import torch
+from torch import Tensor, nn
+from torch.nn import functional
+
+from engine.metrics import clip_by_norm, perplexity
+from engine.text.batches import carry
+from engine.training.batch import IGNORED, Batch
+
+Source = Callable[[torch.Generator], Iterator[Batch]]
+
+
+@dataclass(frozen=True, kw_only=True)
+class TrainingConfig:
+    """How to train. Steps, rates and sizes are checked when the config is made."""
+
+    steps: int
+    optimizer: Literal["sgd", "adam"] = "adam"
+    learning_rate: float = 1e-3
+    schedule: Literal["constant", "cosine"] = "constant"
+    warmup: int = 0  # steps over which the rate rises to learning_rate
+    final_rate: float = 0.0  # where the cosine ends, as a share of learning_rate
+    max_norm: float = 1.0  # clipping of the gradient; infinity for none
+    held_out_every: int = 0  # steps between measurements on held-out text; 0 for the last step only
+
+    def __post_init__(self) -> None:
+        if self.optimizer not in ("sgd", "adam") or self.schedule not in ("constant", "cosine"):
+            raise ValueError(f"no such optimizer or schedule: {self.optimizer!r}, {self.schedule!r}")
+        if self.steps < 0 or self.warmup < 0 or self.held_out_every < 0:
+            raise ValueError("numbers of steps must not be negative")
+        if not 0 < self.learning_rate < math.inf or not self.max_norm > 0 or not 0 <= self.final_rate <= 1:
+            raise ValueError("learning_rate and max_norm must be above 0, final_rate must lie in 0..1")
+
+    def rate(self, step: int) -> float:
+        """The learning rate of a step, counted from 1."""
+        if step <= self.warmup:
+            return self.learning_rate * step / self.warmup
+        if self.schedule == "constant":
+            return self.learning_rate
+        done = (step - self.warmup) / max(1, self.steps - self.warmup)
+        share = self.final_rate + (1 - self.final_rate) * (1 + math.cos(math.pi * done)) / 2
+        return self.learning_rate * share
+
+
+@dataclass(frozen=True, kw_only=True)
+class TrainingEvent:
+    """What one step did. The model holds the weights after it.
+
+    ``loss`` is the mean over the batch before the update, nats per token; ``gradient_norm`` is taken before clipping.
+    ``held_out`` is the mean loss on held-out text after the update, where it was measured. ``diverged`` says what was not
+    finite: "loss", "gradient" or "weights"; the weights are then those of the last good step, and no event follows.
+    """
+
+    step: int
+    tokens: int  # predicted tokens, this step included
+    loss: float
+    perplexity: float
+    gradient_norm: float
+    learning_rate: float
+    held_out: float | None = None
+    diverged: Literal["", "loss", "gradient", "weights"] = ""
+
+
+def train(
+    model: nn.Module,
+    source: Source,
+    config: TrainingConfig,
+    generator: torch.Generator,
+    held_out: Callable[[nn.Module], float] | None = None,
+) -> Iterator[TrainingEvent]:
+    """Train ``model`` in place, one event a step.
+
+    Args:
+        model: ids (T, B), state -> scores (T, B, V), state.
+        source: makes the minibatches from the generator, for instance a ``TextBatches``.
+        generator: the run's own random numbers; the loop draws no others.
+        held_out: measures the model, for instance with ``mean_loss``; asked as ``config.held_out_every`` says.
+    """
+    parameters: list[Tensor] = [parameter for parameter in model.parameters() if parameter.requires_grad]
+    optimizer = _optimizer(config, parameters)
+    good = [parameter.detach().clone() for parameter in parameters]
+    batches, state, tokens = source(generator), None, 0
+
+    def event(**values: Any) -> TrainingEvent:
+        return TrainingEvent(step=step, tokens=tokens, loss=loss, perplexity=perplexity(loss), learning_rate=rate, **values)
+
+    for step in range(1, config.steps + 1):
+        batch, rate = next(batches), config.rate(step)
+        tokens += int((batch.Y != IGNORED).sum())
+        loss, gradients, state = _gradients(model, parameters, batch, carry(state, batch.X.shape[1]) if batch.carries else None)
+        norm = clip(gradients, config.max_norm) if math.isfinite(loss) else math.nan
+        if not math.isfinite(loss):
+            _restore(parameters, good)  # the step before broke the weights
+            yield event(gradient_norm=norm, diverged="loss")
+            return
+        if not math.isfinite(norm):
+            yield event(gradient_norm=norm, diverged="gradient")
+            return
+        with torch.no_grad():
+            torch._foreach_copy_(good, parameters)
+        for group in optimizer.param_groups:
+            group["lr"] = rate
+        for parameter, gradient in zip(parameters, gradients, strict=True):
+            parameter.grad = gradient
+        optimizer.step()
+        last = step == config.steps
+        if last and not all(bool(parameter.isfinite().all()) for parameter in parameters):
+            _restore(parameters, good)
+            yield event(gradient_norm=norm, diverged="weights")
+            return
+        due = last or (config.held_out_every and step % config.held_out_every == 0)
+        yield event(gradient_norm=norm, held_out=held_out(model) if held_out is not None and due else None)
+
+
+def mean_loss(model: nn.Module, ids: Tensor, rows: int = 32, num_steps: int = 256) -> float:
+    """Mean loss in nats per token of a text (N,), read in ``rows`` rows, the state of each carried from its start to its end.
+
+    The few tokens that do not fill the rows are left out. The same ``rows`` always gives the same number; ``num_steps`` only
+    says how much is held in memory at a time.
+    """
+    length = (len(ids) - 1) // rows
+    if length < 1:
+        raise ValueError(f"{len(ids)} tokens are too few for {rows} rows")
+    X, Y = (part[: rows * length].view(rows, length).t() for part in (ids, ids[1:]))
+    state, total = None, 0.0
+    with torch.no_grad():
+        for start in range(0, length, num_steps):
+            scores, state = model(X[start : start + num_steps].contiguous(), state)
+            wanted = Y[start : start + num_steps].flatten()
+            total += float(functional.cross_entropy(scores.flatten(0, 1).double(), wanted, reduction="sum"))
+    return total / (rows * length)
+
+
+def clip(gradients: list[Tensor], max_norm: float) -> float:
+    """Scale gradients in place so that their one norm is at most ``max_norm``; returns the norm before.
+
+    ``engine.metrics.clip_by_norm`` in one pass over the numbers; where that pass leaves the range of the dtype, the norm is
+    not an ordinary number and the careful way is taken instead.
+    """
+    norm = float(torch.linalg.vector_norm(torch.stack(torch._foreach_norm(gradients))))
+    tiny = 1e-15 if gradients[0].dtype == torch.float32 else 1e-150  # below it squares lose digits
+    if not tiny < norm < math.inf:
+        clipped, norm = clip_by_norm(gradients, max_norm)
+        torch._foreach_copy_(gradients, [value for value in clipped if value is not None])
+    elif norm > max_norm:
+        torch._foreach_mul_(gradients, max_norm / norm)
+    return norm
+
+
+def _gradients(model: nn.Module, parameters: Sequence[Tensor], batch: Batch, state: Any) -> tuple[float, list[Tensor], Any]:
+    scores, state = model(batch.X, state)
+    loss = functional.cross_entropy(scores.flatten(0, 1), batch.Y.flatten(), ignore_index=IGNORED)
+    return loss.item(), list(torch.autograd.grad(loss, parameters)), state
+
+
+def _optimizer(config: TrainingConfig, parameters: Sequence[Tensor]) -> torch.optim.Optimizer:
+    if config.optimizer == "sgd":
+        return torch.optim.SGD(parameters, lr=config.learning_rate, foreach=True)
+    return torch.optim.Adam(parameters, lr=config.learning_rate, foreach=True)
+
+
+def _restore(parameters: list[Tensor], good: list[Tensor]) -> None:
+    with torch.no_grad():
+        torch._foreach_copy_(parameters, good)
