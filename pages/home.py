@@ -1,5 +1,7 @@
 """Home: what Unrolled is, a model at work, and the road of lessons."""
 
+from urllib.parse import urlencode
+
 import streamlit as st
 
 from pages import catalog
@@ -16,7 +18,7 @@ with st.container(key="hero"):
             for lesson in ready:
                 label = words("home.start", lesson=words(f"lesson.{lesson.key}.title"))
                 st.page_link(lesson.script, label=label, query_params=link.to(lesson.key), icon=":material/arrow_forward:")
-    miniature = st.container(key="miniature")
+    stage = st.container(key="hero-stage")
 
 st.header(words("home.road"), anchor=False)
 st.caption(words("home.road.idea", count=len(ready)))
@@ -31,7 +33,12 @@ with st.container(key="road"):
                 with st.container(key=f"{'ready' if lesson.ready else 'coming'}-{lesson.key}", gap=None):
                     if lesson.ready:
                         st.page_link(lesson.script, label=f"**{title}**", query_params=link.to(lesson.key))
-                        st.caption(idea)
                     else:
                         st.markdown(f"**{title}** :small[· {words('frame.coming')}]")
-                        st.caption(idea)
+                    st.caption(idea)
+
+# The page is painted by now: only the model at work needs torch, which takes seconds to load on a fresh server.
+from pages.ui import miniature  # noqa: E402
+
+with stage:
+    miniature.show(f"lstm?{urlencode(link.to('lstm'))}")

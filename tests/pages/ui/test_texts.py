@@ -16,7 +16,7 @@ WRITTEN = sorted(path.stem for path in (LESSONS / "en").glob("*.md"))
 
 def trace_of(lesson: str) -> Trace:
     generator = torch.Generator().manual_seed(1)
-    model = {"lstm": LSTM, "gru": GRU}[lesson](3, 5, generator=generator)
+    model: LSTM | GRU = {"lstm": LSTM, "gru": GRU}[lesson](3, 5, generator=generator)
     return model.trace(torch.rand(4, 1, 3, generator=generator))
 
 
@@ -57,7 +57,7 @@ def test_a_place_that_nothing_fills_is_an_error(text: str):
 
 def test_a_string_cannot_be_put_in():
     with pytest.raises(ValueError, match="could not convert"):
-        fill("{{a}}", values={"a": "**bold**"})  # type: ignore[dict-item]
+        fill("{{a}}", values={"a": "**bold**"})
 
 
 @pytest.mark.parametrize("raw", ["*", "_", "`", "$", "<", "&", "[", ":", "\\", "~", "é", "你", " ", "\n", "\u202e", "👩‍👩‍👧"])
