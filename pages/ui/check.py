@@ -14,7 +14,6 @@ from pages.ui.texts import Token, fill, sections
 from pages.ui.words import language, words
 
 OPTION = re.compile(r"^- +(\w+): +(.*)$", re.MULTILINE)
-PLACES = ("step", "unit")  # values whose names end so count from 0 in the engine and from 1 on screen
 
 
 @dataclass(frozen=True)
@@ -84,11 +83,11 @@ def _reveal(key: str) -> None:
 
 
 def _shown(values: Mapping[str, float], token: Callable[[int], str]) -> dict[str, float | Token]:
-    """The engine's values as the text shows them: tokens for their ids, steps and units counted from 1."""
+    """The engine's values as the text shows them: tokens for their ids, steps counted from 1."""
 
     def show(name: str, value: float) -> float | Token:
         if name.startswith("token"):
             return Token(token(int(value)))
-        return int(value) + 1 if name.endswith(PLACES) else value
+        return int(value) + 1 if name.endswith("step") else value
 
     return {name: show(name, value) for name, value in values.items()}

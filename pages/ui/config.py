@@ -2,7 +2,7 @@
 
 ``from_query`` is the only way in: links and widgets both pass it. Whatever it is given, it returns a config that a model
 can run, and a note (a word key with values) for everything it had to change. Notes hold numbers and names of our own,
-never a text from outside. Steps and units count from 0 here and in links, from 1 in the notes and on screen.
+never a text from outside. Steps and units count from 0 here and in links; notes and screen count steps from 1.
 """
 
 import math
@@ -165,7 +165,7 @@ def from_query(kind: type[Config], params: Mapping[str, str]) -> tuple[Config, t
         reset=_choice("reset", params, kind.choices["reset"], notes),
         update=_choice("update", params, kind.choices["update"], notes),
         step=_number("step", params, len(text) - 1, notes, shift=1),
-        unit=_number("unit", params, kind.models[model] - 1, notes, shift=1),
+        unit=_number("unit", params, kind.models[model] - 1, notes),
         symbol=_choice("symbol", params, ("", *kind.shown), notes),
     )
     return config, tuple(notes)
