@@ -1,14 +1,15 @@
 """The wires of a model's diagram, derived from its equations: a picture that differs from its formulas cannot be drawn.
 
 A product with a weight matrix and the addition of biases are part of the function they feed, as in every textbook's gate
-box; each elementwise operation is a node of its own.
+box; each elementwise operation is a node of its own. A nested circuit is one node, and has a diagram of its own to enter.
 """
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 
-from engine.equation import Circuit
+from engine.equation import Circuit, Nested
 from engine.operations import OPERATIONS
 from engine.symbols import Symbol
 from engine.syntax import Node
@@ -19,7 +20,7 @@ class DiagramNode:
     """``id`` is a part's id (``C:1``) or the name of an input or output; ``kind`` decides its shape."""
 
     id: str
-    kind: str  # input, output, function, product, sum, complement, affine
+    kind: str  # input, output, function, product, sum, complement, affine, matmul, quotient, scale, circuit
     label: str
 
 
@@ -41,56 +42,92 @@ class Diagram:
 
 
 Signal = tuple[str, str]  # node it comes from, what it carries
-LABELS = {"product": "×", "sum": "+", "complement": "1−", "affine": "W", "negate": "−"}
+LABELS = {"product": "×", "sum": "+", "complement": "1−", "affine": "W", "negate": "−"} | {
+    "matmul": "·",
+    "quotient": "÷",
+    "scale": "÷",
+    "difference": "−",
+}
+UNDRAWN = ("weight", "size")  # roles that no wire carries
 
 
-def wires(circuit: Circuit, table: dict[str, Symbol]) -> Diagram:
+def wires(circuit: Circuit, table: Mapping[str, Symbol]) -> Diagram:
     """The diagram of one step of ``circuit``; weights and biases are not drawn."""
-    nodes: dict[str, DiagramNode] = {}
-    lines: list[Wire] = []
-    made: dict[str, Signal] = {}
+    drawing = _Drawing(table)
+    for name, member in circuit.members.items():
+        if isinstance(member, Nested):
+            drawing.add(name, "circuit", name, [s for outside in member.reads.values() for s in drawing.name(outside)])
+            drawing.made |= {outside: (name, outside) for outside in member.gives}
+        else:
+            drawing.equation(name, member.tree)
+    consumed = {wire.carries for wire in drawing.lines}
+    for name, signal in drawing.made.items():
+        if name in circuit.carry or name not in consumed:
+            drawing.add(name, "output", name, [signal])
+    return Diagram(nodes=tuple(drawing.nodes.values()), wires=tuple(drawing.lines))
 
-    def drawn(name: str) -> bool:
-        return name in circuit.equations or table[name].timed
 
-    def add(node_id: str, kind: str, label: str, signals: list[Signal]) -> Signal:
-        nodes[node_id] = DiagramNode(id=node_id, kind=kind, label=label)
+class _Drawing:
+    """Nodes and wires as they come up in the equations; ``made`` says where each result comes from."""
+
+    def __init__(self, table: Mapping[str, Symbol]) -> None:
+        self.table = table
+        self.nodes: dict[str, DiagramNode] = {}
+        self.lines: list[Wire] = []
+        self.made: dict[str, Signal] = {}
+
+    def add(self, node_id: str, kind: str, label: str, signals: list[Signal]) -> Signal:
+        self.nodes[node_id] = DiagramNode(id=node_id, kind=kind, label=label)
         for source, carries in dict.fromkeys(signals):
-            lines.append(Wire(source=source, target=node_id, carries=carries))
+            self.lines.append(Wire(source=source, target=node_id, carries=carries))
         return (node_id, node_id)
 
-    def visit(node: Node, inside: bool = False) -> list[Signal]:
-        if node.kind == "name":
-            if not drawn(node.text):
-                return []
-            if node.text in made:
-                return [made[node.text]]
-            nodes.setdefault(node.text, DiagramNode(id=node.text, kind="input", label=node.text))
-            return [(node.text, node.text)]
-        if node.kind == "number":
+    def equation(self, name: str, tree: Node) -> None:
+        signals = self.visit(tree)
+        if tree.id not in self.nodes:
+            self.add(tree.id, "affine", LABELS["affine"], signals)
+        self.made[name] = (tree.id, name)
+
+    def name(self, name: str) -> list[Signal]:
+        if name in self.made:
+            return [self.made[name]]
+        symbol = self.table[name]
+        if not symbol.axes or symbol.role in UNDRAWN:
             return []
-        below = [visit(child, node.kind == "call" or (inside and node.kind == "sum")) for child in node.children]
+        self.nodes.setdefault(name, DiagramNode(id=name, kind="input", label=name))
+        return [(name, name)]
+
+    def visit(self, node: Node, inside: bool = False) -> list[Signal]:
+        """What comes out of a part. ``inside`` the argument of a function, sums with weights belong to the function's box."""
+        if node.kind == "name":
+            return self.name(node.text)
+        if node.kind == "call":
+            return self.call(node, inside)
+        below = [self.visit(child, inside and node.kind == "sum") for child in node.children]
         signals = [signal for each in below for signal in each]
         carrying = sum(bool(each) for each in below)
-        if node.kind == "call":
-            return [add(node.id, "function", OPERATIONS[node.text].text, signals)]
         if node.kind == "sum":
-            # A function's argument is one weighted sum of all that comes in: it belongs to the function's box.
             if inside and any(part.kind == "matmul" for child in node.children for part in child.walk()):
                 return signals
             if carrying == 1 and any(child.kind == "number" for child in node.children):
-                return [add(node.id, "complement", LABELS["complement"], signals)]
-        if node.kind in ("sum", "product") and carrying > 1:
-            return [add(node.id, node.kind, LABELS[node.kind], signals)]
+                return [self.add(node.id, "complement", LABELS["complement"], signals)]
+        if node.kind in ("sum", "product", "matmul", "quotient") and carrying > 1:
+            minus = node.kind == "sum" and len(node.children) == 2 and node.signs[1] < 0
+            return [self.add(node.id, node.kind, LABELS["difference" if minus else node.kind], signals)]
+        if node.kind == "quotient" and below[0]:
+            return [self.add(node.id, "scale", LABELS["scale"], signals)]
         return signals
 
-    for name, e in circuit.equations.items():
-        signals = visit(e.tree)
-        if e.tree.id not in nodes:
-            add(e.tree.id, "affine", LABELS["affine"], signals)
-        made[name] = (e.tree.id, name)
-    consumed = {wire.carries for wire in lines}
-    for name in circuit.equations:
-        if name in circuit.carry or name not in consumed:
-            add(name, "output", name, [made[name]])
-    return Diagram(nodes=tuple(nodes.values()), wires=tuple(lines))
+    def call(self, node: Node, inside: bool) -> list[Signal]:
+        operation = OPERATIONS[node.text]
+        if operation.style == "index":
+            return [signal for child in node.children for signal in self.visit(child, inside)]
+        moves = operation.cells == "move"
+        signals: list[Signal] = []
+        for child in node.children:
+            below = self.visit(child, not moves)
+            # What is only put elsewhere is no part of a function's box: a product with weights is then a node of its own.
+            if moves and below and child.kind in ("matmul", "sum") and child.id not in self.nodes:
+                below = [self.add(child.id, "affine", LABELS["affine"], below)]
+            signals += below
+        return [self.add(node.id, "function", operation.text, signals)] if signals else []

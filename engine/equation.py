@@ -3,12 +3,12 @@
 An ``Equation`` is a small pure function whose parameters are the names of its operands. From its one source come the
 number (it runs), the printed formula (``engine.notation``), the wires of the diagram (``engine.diagram``) and the parts
 with their values. A ``Circuit`` runs equations in order over a dictionary of names; names in ``carry`` are fed to the next
-step as ``*_prev``. ``do`` replaces a result after its equation has run, and everything after it follows.
+step as ``*_prev``. ``do`` replaces a result after its equation has run, and everything after it follows. Circuits nest: a
+block holds an attention circuit, whose names stand in the trace as ``attention.A``.
 """
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from types import FunctionType
@@ -17,10 +17,27 @@ from typing import Any, overload
 import torch
 from torch import Tensor
 
+from engine.interventions import Intervention, Interventions, add_to, by_symbol, scale_by, set_to
+from engine.notes import Note
+from engine.symbols import Symbol
 from engine.syntax import EquationError, Node, operand_names, parse
-from engine.trace import Trace
+from engine.trace import Trace, frozen
 
-__all__ = ["Circuit", "Equation", "EquationError", "Intervention", "Trace", "add_to", "equation", "scale_by", "set_to"]
+__all__ = [
+    "Circuit",
+    "Equation",
+    "EquationError",
+    "Intervention",
+    "Interventions",
+    "Nested",
+    "Trace",
+    "Values",
+    "add_to",
+    "by_symbol",
+    "equation",
+    "scale_by",
+    "set_to",
+]
 
 Values = dict[str, Tensor]
 Recorder = Callable[[str, Tensor], Tensor]
@@ -72,113 +89,81 @@ def _equation(function: Callable[..., Any], symbol: str) -> Equation:
     return Equation(symbol, function, operand_names(function), tree, recorded)
 
 
-@dataclass(frozen=True, kw_only=True)
-class Intervention:
-    """Replace a result after its equation has run: ``value * old`` or ``value + old`` or ``value`` alone.
+@dataclass(frozen=True)
+class Nested:
+    """A circuit inside another one. Made by ``Circuit.inside``."""
 
-    ``step``: None for all, a number, or (first, end) with end not included and None for "to the end".
-    ``unit``: None for all, a number, or several. Steps and units count from 0.
-    """
-
-    value: float
-    how: str = "set"
-    step: int | tuple[int, int | None] | None = None
-    unit: int | tuple[int, ...] | None = None
-
-    def __post_init__(self) -> None:
-        if not math.isfinite(self.value):
-            raise ValueError(f"an intervention needs a finite number, not {self.value}")
-
-    def steps(self, length: int) -> range:
-        """The steps it acts on in a run of ``length`` steps. Raises ``IndexError`` where there is none."""
-        if self.step is None:
-            return range(length)
-        first, end = self.step if isinstance(self.step, tuple) else (self.step, self.step + 1)
-        end = length if end is None else end
-        if not 0 <= first < end <= length:
-            raise IndexError(f"steps {first} to {end - 1} are not all inside 0 to {length - 1}")
-        return range(first, end)
-
-    def units(self, width: int) -> list[int]:
-        """The units it acts on. Raises ``IndexError`` for a unit that is not there."""
-        if self.unit is None:
-            return list(range(width))
-        units = [self.unit] if isinstance(self.unit, int) else list(self.unit)
-        if not units or not all(0 <= unit < width for unit in units):
-            raise IndexError(f"units {units} are not all inside 0 to {width - 1}")
-        return units
-
-    def __call__(self, result: Tensor) -> Tensor:
-        """The changed copy of a result (..., units); gradients flow through what is left of the old value."""
-        chosen = torch.zeros(result.shape[-1], dtype=torch.bool)
-        chosen[self.units(result.shape[-1])] = True
-        if self.how == "scale":
-            changed = result * self.value
-        elif self.how == "add":
-            changed = result + self.value
-        else:
-            changed = torch.full_like(result, self.value)
-        return torch.where(chosen, changed, result)
-
-
-Step = int | tuple[int, int | None] | None
-Unit = int | Sequence[int] | None
-Interventions = Mapping[str, Intervention | Sequence[Intervention]]
-
-
-def _intervention(how: str, value: float, step: Step, unit: Unit) -> Intervention:
-    return Intervention(
-        value=float(value), how=how, step=step, unit=unit if unit is None or isinstance(unit, int) else tuple(unit)
-    )
-
-
-def set_to(value: float, step: Step = None, unit: Unit = None) -> Intervention:
-    """Set a result to ``value`` (all steps and units, or the chosen ones)."""
-    return _intervention("set", value, step, unit)
-
-
-def scale_by(factor: float, step: Step = None, unit: Unit = None) -> Intervention:
-    """Multiply a result by ``factor``."""
-    return _intervention("scale", factor, step, unit)
-
-
-def add_to(amount: float, step: Step = None, unit: Unit = None) -> Intervention:
-    """Add ``amount`` to a result."""
-    return _intervention("add", amount, step, unit)
-
-
-def by_symbol(do: Interventions | None, known: Sequence[str]) -> dict[str, tuple[Intervention, ...]]:
-    """``do`` with a tuple per symbol. Raises ``KeyError`` for a symbol that no equation defines."""
-    found: dict[str, tuple[Intervention, ...]] = {}
-    for name, given in (do or {}).items():
-        if name not in known:
-            raise KeyError(f"{name} is not a result of this model; it has {', '.join(known)}")
-        found[name] = (given,) if isinstance(given, Intervention) else tuple(given)
-    return found
+    name: str
+    circuit: Circuit
+    reads: Mapping[str, str]  # operand of the inner circuit -> name outside
+    gives: Mapping[str, str]  # name outside -> result of the inner circuit
 
 
 class Circuit:
-    """Equations in the order they run; ``carry`` names the results that the next step reads as ``*_prev``."""
+    """Equations in the order they run; ``carry`` names the results that the next step reads as ``*_prev``.
 
-    def __init__(self, *equations: Equation, carry: Sequence[str] = ()) -> None:
-        self.equations = {e.name: e for e in equations}
+    A member may be a circuit of its own (``inside``): its names stand in ``equations`` with its name and a dot before them, and
+    ``aliases`` says which names mean the same value.
+    """
+
+    def __init__(self, *members: Equation | Nested, carry: Sequence[str] = ()) -> None:
+        self.members = {member.name: member for member in members}
         self.carry = tuple(carry)
-        if len(self.equations) != len(equations):
+        if len(self.members) != len(members):
             raise EquationError("two equations define the same symbol")
+        self.equations: dict[str, Equation] = {}
+        self.aliases: dict[str, str] = {}
+        for member in members:
+            self._add(member)
         missing = set(self.carry) - self.equations.keys()
         if missing:
             raise EquationError(f"carried names that no equation defines: {sorted(missing)}")
+        self.operands = {name: self._resolved(name, e) for name, e in self.equations.items()}
         defined: set[str] = set()
-        for e in equations:
-            late = set(e.operands) & (self.equations.keys() - defined)
+        for name, operands in self.operands.items():
+            late = set(operands) & (self.equations.keys() - defined)
             if late:
-                raise EquationError(f"{e.name} reads {sorted(late)} before they are defined")
-            defined.add(e.name)
+                raise EquationError(f"{name} reads {sorted(late)} before they are defined")
+            defined.add(name)
+
+    def _add(self, member: Equation | Nested) -> None:
+        if isinstance(member, Equation):
+            self.equations[member.name] = member
+            return
+        inner, scope = member.circuit, f"{member.name}."
+        unknown = (set(member.gives.values()) - inner.equations.keys() - inner.aliases.keys()) | (
+            set(member.reads) - set(inner.inputs)
+        )
+        if unknown:
+            raise EquationError(f"{member.name} has nothing called {sorted(unknown)}")
+        self.equations |= {scope + name: e for name, e in inner.equations.items()}
+        self.aliases |= {scope + name: scope + other for name, other in inner.aliases.items()}
+        self.aliases |= {scope + name: self.canonical(outside) for name, outside in member.reads.items()}
+        self.aliases |= {outside: self.canonical(scope + name) for outside, name in member.gives.items()}
+        self.aliases = {name: self.canonical(other) for name, other in self.aliases.items()}
+
+    def inside(self, name: str, *, reads: Mapping[str, str], gives: Mapping[str, str]) -> Nested:
+        """This circuit as a member ``name`` of another one.
+
+        ``reads={"X": "Y"}`` feeds the outer Y to its X, ``gives={"F": "O"}`` calls its result O F outside. Operands that
+        are not read from outside are named with a dot: ``attention.W_q``.
+        """
+        return Nested(name, self, dict(reads), dict(gives))
+
+    def canonical(self, name: str) -> str:
+        """The name under which a value is found: the result, input or weight that an alias stands for."""
+        while name in self.aliases:
+            name = self.aliases[name]
+        return name
+
+    def _resolved(self, name: str, e: Equation) -> tuple[str, ...]:
+        scope = Trace.scope(name)
+        return tuple(self.canonical(scope + operand) for operand in e.operands)
 
     @property
     def inputs(self) -> tuple[str, ...]:
         """The operands that no equation of the circuit defines: inputs, weights and ``*_prev``."""
-        seen = dict.fromkeys(name for e in self.equations.values() for name in e.operands)
+        seen = dict.fromkeys(name for operands in self.operands.values() for name in operands)
         return tuple(name for name in seen if name not in self.equations)
 
     def run(
@@ -187,23 +172,59 @@ class Circuit:
         *,
         change: Mapping[str, Sequence[Intervention]] | None = None,
         record: bool = False,
+        axes: Mapping[str, str] | None = None,
     ) -> tuple[Values, Values]:
-        """Run every equation once. Returns the results by symbol and, with ``record``, every part by its id."""
+        """Run every equation once. Returns the results by symbol and, with ``record``, every part by its id.
+
+        ``axes`` names the axes of each result that ``change`` acts on, where it is more than one step (batch, units).
+        """
         known: Values = dict(values)
         results: Values = {}
         parts: Values = {}
+        scope = ""
 
         def note(place: str, value: Tensor) -> Tensor:
-            parts[place] = value
+            parts[scope + place] = value
             return value
 
         for name, e in self.equations.items():
-            operands = [known[operand] for operand in e.operands]
+            scope = Trace.scope(name)
+            operands = [known[operand] for operand in self.operands[name]]
             result = e.recorded(*operands, note) if record else e(*operands)
             for intervention in (change or {}).get(name, ()):
-                result = intervention(result)
+                result = intervention(result, axes[name][-result.ndim :] if axes else "")
             known[name] = results[name] = result
         return results, parts
+
+    def trace(
+        self,
+        inputs: Mapping[str, Tensor],
+        weights: Mapping[str, Tensor],
+        tables: Mapping[str, Mapping[str, Symbol]],
+        *,
+        do: Interventions | None = None,
+        notes: Sequence[Note] = (),
+    ) -> Trace:
+        """Run the circuit once on all positions and keep every result and part, detached and read-only.
+
+        ``tables`` holds the symbols of each scope: ``""`` and, for nested circuits, ``"attention."``.
+        """
+        changes = by_symbol(do, list(self.equations))
+        axes = {name: tables[Trace.scope(name)][e.name].axes for name, e in self.equations.items()}
+        with torch.no_grad():
+            results, parts = self.run({**inputs, **weights}, change=changes, record=True, axes=axes)
+        return Trace(
+            arrays={name: frozen(value) for name, value in results.items()},
+            terms={place: frozen(value) for place, value in parts.items()},
+            inputs={name: frozen(value) for name, value in inputs.items()},
+            weights={name: frozen(value) for name, value in weights.items()},
+            start={},
+            equations=self.equations,
+            tables=tables,
+            interventions=changes,
+            aliases=self.aliases,
+            notes=tuple(notes),
+        )
 
     def unroll(
         self,

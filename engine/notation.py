@@ -12,7 +12,7 @@ from itertools import pairwise
 from typing import TYPE_CHECKING
 from xml.sax.saxutils import escape, quoteattr
 
-from engine.operations import OPERATIONS
+from engine.operations import OPERATIONS, Operation
 from engine.symbols import Symbol
 from engine.syntax import Node
 
@@ -33,6 +33,11 @@ def binding(node: Node) -> int:
 def scalar(node: Node, table: Table) -> bool:
     """Whether a part is one number (a constant or a symbol without axes), so that its product is an ordinary one."""
     return node.kind == "number" or all(not table[name].axes for name in node.names())
+
+
+def main_arguments(node: Node, operation: Operation) -> tuple[tuple[Node, ...], tuple[Node, ...]]:
+    """The arguments of a call that stand in its parentheses, and those that are written as its index."""
+    return node.children[: operation.main], () if operation.main is None else node.children[operation.main :]
 
 
 def format_number(x: float, digits: int = 3, minus: str = "-") -> str:
@@ -56,11 +61,25 @@ def format_number(x: float, digits: int = 3, minus: str = "-") -> str:
 # ---------------------------------------------------------------------------------------------------------- LaTeX
 
 
+GREEK = {"α": r"\alpha", "β": r"\beta", "γ": r"\gamma", "δ": r"\delta", "ε": r"\epsilon", "θ": r"\theta"} | {
+    "λ": r"\lambda",
+    "μ": r"\mu",
+    "σ": r"\sigma",
+    "τ": r"\tau",
+    "ω": r"\omega",
+}
+
+
 def symbol_latex(s: Symbol) -> str:
     r"""One symbol: bold, with its index: ``\mathbf F_t``, ``\mathbf H_{t-1}``, ``\tilde{\mathbf C}_t``."""
-    body = rf"\mathbf {s.letter}" if s.axes else s.letter
+    letter = GREEK.get(s.letter, s.letter)
+    body = rf"\mathbf {letter}" if s.bold else letter
     if s.tilde:
-        body = rf"\tilde{{\mathbf {s.letter}}}"
+        body = rf"\tilde{{\mathbf {letter}}}"
+    elif s.hat:
+        body = rf"\hat{{{body}}}"
+    if s.superscript:
+        body += f"^{{{s.superscript}}}"
     index = s.subscript + ((f",t-{s.lag}" if s.subscript else f"t-{s.lag}") if s.lag else "t" if s.timed else "")
     return body + (f"_{{{index}}}" if len(index) > 1 else f"_{index}" if index else "")
 
@@ -99,8 +118,20 @@ def expression_latex(node: Node, table: Table) -> str:
             return rf"{inner(c[0], 6)}^{{\top}}"
         case _:
             operation = OPERATIONS[node.text]
-            arguments = ", ".join(expression_latex(child, table) for child in c)
-            return rf"{operation.latex}{{{arguments}}}" if operation.style == "root" else f"{operation.latex}({arguments})"
+            if operation.style == "index":
+                return f"{inner(c[0], 9)}_{{{operation.latex}}}"
+            shown, index = main_arguments(node, operation)
+            arguments = ", ".join(expression_latex(child, table) for child in shown)
+            name = operation.latex
+            if index:
+                name += f"_{{{', '.join(expression_latex(child, table) for child in index)}}}"
+            match operation.style:
+                case "root":
+                    return rf"{name}{{{arguments}}}"
+                case "bars":
+                    return rf"\left|{arguments}\right|"
+                case _:
+                    return f"{name}({arguments})"
 
 
 def latex(equation: Equation, table: Table) -> str:
@@ -121,14 +152,23 @@ def bold(letter: str) -> str:
 def symbol_mathml(s: Symbol) -> str:
     """One symbol as an element that carries its name and role."""
     # An italic letter for a number, a bold one for a vector or matrix.
-    body = f"<mi>{escape(bold(s.letter) if s.axes else s.letter)}</mi>"
-    if s.tilde:
-        body = f'<mover accent="true">{body}<mo stretchy="false">~</mo></mover>'
-    index = "".join(f"<mi>{escape(letter)}</mi>" for letter in s.subscript)
+    body = f"<mi>{escape(bold(s.letter) if s.bold else s.letter)}</mi>"
+    if s.tilde or s.hat:
+        body = f'<mover accent="true">{body}<mo stretchy="false">{"~" if s.tilde else "^"}</mo></mover>'
+    index = "".join(character_mathml(character) for character in s.subscript)
     if s.timed:
         index += "<mi>t</mi>" + (f"<mo>−</mo><mn>{s.lag}</mn>" if s.lag else "")
     marks = f"data-symbol={quoteattr(s.name)} data-role={quoteattr(s.role)}"
+    if s.superscript:
+        power = "".join(character_mathml(character) for character in s.superscript)
+        return f"<msubsup {marks}>{body}<mrow>{index}</mrow><mrow>{power}</mrow></msubsup>"
     return f"<msub {marks}>{body}<mrow>{index}</mrow></msub>" if index else f"<mrow {marks}>{body}</mrow>"
+
+
+def character_mathml(character: str) -> str:
+    """One character of an index: a letter, a digit or a sign."""
+    kind = "mi" if character.isalpha() else "mn" if character.isdigit() else "mo"
+    return f"<{kind}>{escape(character)}</{kind}>"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -177,14 +217,24 @@ class Writer:
             case "transpose":
                 return f"<msup><mrow>{self.fenced(c[0], 6)}</mrow><mo>⊤</mo></msup>"
             case _:
-                operation = OPERATIONS[node.text]
-                arguments = "<mo>,</mo>".join(self.write(child) for child in c)
-                if operation.style == "root":
-                    return f"<msqrt><mrow>{arguments}</mrow></msqrt>"
-                name = f"<mi data-operation={quoteattr(operation.name)}>{operation.text}</mi>"
-                if operation.style == "row" and self.leaf(c[0]) is not None:
-                    arguments = f"<mo>…</mo><mo>,</mo>{arguments}<mo>,</mo><mo>…</mo>"
-                return f"<mrow>{name}<mo>(</mo>{arguments}<mo>)</mo></mrow>"
+                return self.call(node, OPERATIONS[node.text])
+
+    def call(self, node: Node, operation: Operation) -> str:
+        c = node.children
+        if operation.style == "index":
+            return f"<msub><mrow>{self.fenced(c[0], 9)}</mrow><mi>{operation.text}</mi></msub>"
+        shown, index = main_arguments(node, operation)
+        arguments = "<mo>,</mo>".join(self.write(child) for child in shown)
+        if operation.style == "root":
+            return f"<msqrt><mrow>{arguments}</mrow></msqrt>"
+        if operation.style == "bars":
+            return f"<mrow><mo>|</mo>{arguments}<mo>|</mo></mrow>"
+        name = f"<mi data-operation={quoteattr(operation.name)}>{operation.text}</mi>"
+        if index:
+            name = f"<msub>{name}<mrow>{'<mo>,</mo>'.join(self.write(child) for child in index)}</mrow></msub>"
+        if operation.style == "row" and self.leaf(c[0]) is not None:
+            arguments = f"<mo>…</mo><mo>,</mo>{arguments}<mo>,</mo><mo>…</mo>"
+        return f"<mrow>{name}<mo>(</mo>{arguments}<mo>)</mo></mrow>"
 
 
 def math(content: str) -> str:
@@ -201,8 +251,8 @@ def mathml(equation: Equation, table: Table) -> str:
 
 
 def contraction(node: Node) -> bool:
-    """Whether a part sums over units, so that for one cell it is one number: shown as that number."""
-    return node.kind in ("matmul", "transpose")
+    """Whether a part makes one number of many, so that for one cell it is shown as that number."""
+    return node.kind in ("matmul", "transpose") or (node.kind == "call" and OPERATIONS[node.text].cells == "sum")
 
 
 def slot_of(node: Node) -> str | None:
@@ -242,17 +292,37 @@ def plugged_mathml(equation: Equation, table: Table) -> str:
     return math(f"{writer.write(equation.tree)}<mo>=</mo>{result}")
 
 
-def plugged(equation: Equation, value: Callable[[str], float], digits: int = 2) -> str:
-    """The right-hand side with numbers, as text that is also an expression: ``sigmoid(2.07 + 2.63 - 0.07)``."""
+Terms = tuple[list[tuple[float, ...]], bool]  # the first numbers that a part sums over, and whether there are more
 
-    def shown(slot: str, least: int) -> str:
-        text = format_number(value(slot), digits)
+
+def plugged(
+    equation: Equation,
+    value: Callable[[str], float],
+    digits: int = 2,
+    terms: Callable[[Node], Terms | None] = lambda _: None,
+) -> str:
+    """The right-hand side with numbers, as text that is also an expression: ``sigmoid(2.07 + 2.63 - 0.07)``.
+
+    ``terms`` gives what a part is a sum over (pairs of factors of a product of matrices, the row of a mean), or None for its
+    number alone. An operation's index stands in brackets: ``masked_softmax[1](..., 0.31, ...)``.
+    """
+
+    def shown(number: float, least: int) -> str:
+        text = format_number(number, digits)
         return f"({text})" if least > 1 and text.startswith("-") else text
+
+    def many(node: Node, found: Terms, least: int) -> str:
+        numbers, more = found
+        if node.kind == "call":
+            return f"{node.text}({', '.join([*(shown(n, 0) for (n,) in numbers), *(['...'] if more else [])])})"
+        text = " + ".join([*(" * ".join(shown(n, 3) for n in factors) for factors in numbers), *(["..."] if more else [])])
+        return f"({text})" if least > 1 else text
 
     def write(node: Node, least: int = 0) -> str:
         slot = slot_of(node)
         if slot is not None:
-            return shown(slot, least)
+            found = terms(node)
+            return many(node, found, least) if found is not None else shown(value(slot), least)
         c = node.children
         match node.kind:
             case "number":
@@ -272,9 +342,18 @@ def plugged(equation: Equation, value: Callable[[str], float], digits: int = 2) 
             case "power":
                 text = f"{write(c[0], 6)} ** {write(c[1], 5)}"
             case _:
-                inside = ", ".join(write(child) for child in c)
-                # One cell of a whole row's function: its own number stands among the others.
-                return f"{node.text}(..., {inside}, ...)" if OPERATIONS[node.text].style == "row" else f"{node.text}({inside})"
+                return call(node)
         return text if binding(node) >= least else f"({text})"
+
+    def call(node: Node) -> str:
+        operation = OPERATIONS[node.text]
+        main, index = main_arguments(node, operation)
+        arguments = [write(child) for child in main]
+        if operation.cells == "move":  # the cell comes from one of them
+            arguments = [argument if argument != "NaN" else "..." for argument in arguments]
+        inside = ", ".join(arguments)
+        name = node.text + (f"[{', '.join(write(child) for child in index)}]" if index else "")
+        # One cell of a whole row's function: its own number stands among the others.
+        return f"{name}(..., {inside}, ...)" if operation.style == "row" else f"{name}({inside})"
 
     return write(equation.tree)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, ClassVar
 
 import torch
@@ -255,4 +255,4 @@ def _mirrored(intervention: Intervention, length: int, back: bool) -> Interventi
     """An intervention on the steps of the text, in the order in which a backward pass reads them."""
     steps = intervention.steps(length)
     first, end = (length - steps.stop, length - steps.start) if back else (steps.start, steps.stop)
-    return Intervention(value=intervention.value, how=intervention.how, step=(first, end), unit=intervention.unit)
+    return replace(intervention, step=(first, end))
