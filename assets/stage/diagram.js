@@ -69,7 +69,7 @@ export function createDiagram(parent, context) {
       node_.style.height = `${2 * node.half[1]}px`;
       setText(node_, node.label);
     }
-    node_.style.setProperty("--own", `var(--role-${trace.header.symbols[symbol]?.role ?? "state"})`);
+    node_.style.setProperty("--own", `var(--text-${trace.header.symbols[symbol]?.role ?? "state"})`);
     react(node_, symbol);
     links.add(symbol, node_);
     overlay.append(node_);
@@ -85,7 +85,7 @@ export function createDiagram(parent, context) {
     const node = element("div", { class: `label ${label.side}`, "data-label": label.carries });
     if (!label.bare && trace.header.symbols[label.carries]) {
       const name = element("span", { class: "name" }, importMath(mathOf(label.carries)));
-      name.style.color = `var(--role-${trace.header.symbols[label.carries].role})`;
+      name.style.color = `var(--text-${trace.header.symbols[label.carries].role})`;
       node.append(name);
     }
     node.append(number, base);

@@ -36,7 +36,7 @@ export function importMath(source) {
 /** Give each symbol of a formula the colour of its role, and hand it to `seen(symbol, element)`. */
 export function colourSymbols(formula, seen) {
   for (const symbol of formula.querySelectorAll("[data-symbol]")) {
-    symbol.style.setProperty("--own", `var(--role-${symbol.getAttribute("data-role")})`);
+    symbol.style.setProperty("--own", `var(--text-${symbol.getAttribute("data-role")})`);
     seen(symbol.getAttribute("data-symbol"), symbol);
   }
 }
