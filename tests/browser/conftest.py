@@ -18,4 +18,4 @@ def page_server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[StageServe
 
 @pytest.fixture
 def open_stage(page_server: StageServer, new_context: Callable[..., Any]) -> Callable[..., Stage]:
-    return lambda **link: Stage.open(page_server, new_context, **link)
+    return lambda **link: Stage.visit(page_server, new_context, **link)

@@ -45,7 +45,7 @@ class Stage:
         self.root = page.locator(".stage")
 
     @classmethod
-    def open(cls, server: LiveServer, new_context: Callable[..., Any], *, context: Any = None, **link: Any) -> "Stage":
+    def visit(cls, server: LiveServer, new_context: Callable[..., Any], *, context: Any = None, **link: Any) -> "Stage":
         options = link.pop("options", {})
         page = (context or new_context(**options)).new_page()
         page.goto(f"{server.url}/?{urlencode(link)}")
