@@ -1,8 +1,8 @@
 """The recall task: name the first symbol of a line after a stretch of noise.
 
-A line is one of eight capitals, ``noise`` random small letters, and a question mark: ``Ddbhagcefadbhgecafdbhe?``. The answer
+A line is one of eight capitals, ``noise`` random small letters, and a question mark: ``Ddbhagcefadbhgecafdb?``. The answer
 is the capital it began with. Nothing between helps, so whatever answers better than one in eight has carried the capital
-through the noise. With twenty letters of noise an LSTM whose forget gates start half open (bias 0) fails, and one whose
+through the noise. One letter of noise in nine is unknown (``<unk>``), so that any other character serves as noise as well. With twenty letters of noise an LSTM whose forget gates start half open (bias 0) fails, and one whose
 gates start open (bias +2) succeeds: Jozefowicz et al. 2015, "An Empirical Exploration of Recurrent Network Architectures".
 
 All characters can be typed, so a learner can ask a trained model with a line of their own.
@@ -32,7 +32,8 @@ def vocabulary() -> Vocabulary:
 def lines(count: int, noise: int, generator: torch.Generator) -> tuple[Tensor, Tensor]:
     """Ids (noise + 2, count) of random lines, and the ids (count,) of their answers."""
     first = torch.randint(1, 1 + len(SYMBOLS), (1, count), generator=generator)
-    between = 1 + len(SYMBOLS) + torch.randint(len(NOISE), (noise, count), generator=generator)
+    letter = torch.randint(1 + len(NOISE), (noise, count), generator=generator)
+    between = torch.where(letter > 0, len(SYMBOLS) + letter, 0)
     cue = torch.full((1, count), 1 + len(SYMBOLS) + len(NOISE))
     return torch.cat([first, between, cue]), first[0]
 
