@@ -70,8 +70,10 @@ def _file() -> None:
         st.text(words(note.key, **note.values))
     for candidate in reading.candidates:
         encoding = candidate.encoding
-        st.button(encoding, key=f"encoding-{encoding}", on_click=_uploaded, args=(key, encoding))
-        st.text(candidate.preview)
+        with st.container(horizontal=True, vertical_alignment="center"):
+            label = encoding.upper().replace("_", "-")
+            st.button(label, key=f"encoding-{encoding}", on_click=_uploaded, args=(key, encoding))
+            st.text(candidate.preview)
 
 
 def _uploaded(key: str, encoding: str | None) -> None:
