@@ -106,6 +106,10 @@ class RecurrentConfig:
         """The config of the run alone, for caches: where the learner looks does not change a number of it."""
         return replace(self, step=0, unit=0, symbol="")
 
+    def plain(self: Config) -> Config:
+        """The same run without its edits, looked at from the start: the baseline."""
+        return replace(self, do=(), step=0, unit=0, symbol="")
+
     @property
     def hidden_size(self) -> int:
         """Hidden width of the model that is chosen."""
