@@ -1,0 +1,1 @@
+"""Series of numbers and of characters predicted from their own past."""
