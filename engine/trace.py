@@ -227,3 +227,8 @@ class Trace:
             return float(self[scope + name][step, batch, unit])
         weight = self.weights[scope + name]
         return float(weight[unit] if weight.ndim else weight)
+
+
+def largest_difference(one: Trace, other: Trace, name: str) -> float:
+    """The largest distance between the two runs' values of a symbol, over all steps, samples and units."""
+    return float(np.abs(one[name] - other[name]).max())

@@ -110,6 +110,10 @@ class RecurrentConfig:
         """The same run without its edits, looked at from the start: the baseline."""
         return replace(self, do=(), step=0, unit=0, symbol="")
 
+    def with_switches(self: Config, **switches: str) -> Config:
+        """The same run under other conventions."""
+        return replace(self, **switches)  # type: ignore[arg-type]
+
     @property
     def hidden_size(self) -> int:
         """Hidden width of the model that is chosen."""

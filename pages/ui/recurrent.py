@@ -1,0 +1,51 @@
+"""A lesson about one recurrent cell, whole: the rooms in order, for the LSTM and the GRU alike."""
+
+import streamlit as st
+
+from engine.recurrent.asking import Run as Asked
+from pages.ui import conventions, link, more, runs, stage
+from pages.ui import lesson as rooms
+from pages.ui.check import check_yourself
+from pages.ui.config import Config, Edit, GRUConfig
+from pages.ui.runs import Run
+from pages.ui.words import language, words
+
+
+def lesson(cell: str, kind: type[Config]) -> None:
+    """Build the page of a cell ("lstm" or "gru")."""
+    config = rooms.head(kind)
+    run = runs.run(cell, config)
+    _unknown(run)
+    stage.mount(runs.packed(run, config, language()), key=f"stage-{cell}", on_change=_changed)
+    if isinstance(config, GRUConfig):
+        conventions.room(run, config)
+    rooms.room("try")
+    rooms.things_to_try(run.trace)
+    rooms.see_more(more.tabs(run, config), run.trace)
+    rooms.room("check")
+    asked = Asked(model=run.model, ids=run.ids, step=config.step, unit=config.unit)
+    check_yourself(cell, asked, run.trace, run.vocabulary.tokens.__getitem__)
+    rooms.notes_on(run.trace)
+
+
+def _changed(changes: tuple[stage.Change, ...]) -> None:
+    """Callback of the stage: what the learner wants changed becomes part of the config, and of the link."""
+    link.change(
+        do=tuple(
+            Edit(
+                symbol=change.symbol,
+                value=change.value,
+                first=None if change.first == 0 and change.end is None else change.first,
+                last=None if change.end is None else change.end - 1,
+                units=change.units or (),
+            )
+            for change in changes
+        )
+    )
+
+
+def _unknown(run: Run) -> None:
+    """Say which characters the model has never seen. Plain text: they are the learner's."""
+    if run.unknown:
+        shown = " ".join(run.unknown[:8]) + (" …" if len(run.unknown) > 8 else "")
+        st.text(words("run.unknown", count=len(run.unknown), tokens=shown))
