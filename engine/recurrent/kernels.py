@@ -14,25 +14,31 @@ Shapes: T time, B batch, D input width, H hidden width; time comes first. X is (
 
 from __future__ import annotations
 
-import math
-from collections import deque
 from collections.abc import Mapping, Sequence
-from typing import Any, ClassVar
+from typing import Any
 
 import torch
 from torch import Tensor
 from torch.autograd import Function
-from torch.autograd.function import once_differentiable
 from torch.nn import functional
+
+from engine.recurrent.kernel_parts import (
+    Gradients,
+    Work,
+    begun,
+    first_derivative_only,
+    input_gradients,
+    read_inputs,
+    recurrent_gradient,
+    relu_slope,
+    sigmoid_slope,
+    steps_of,
+    tanh_of_half,
+    tanh_slope,
+)
 
 State = Tensor | tuple[Tensor, ...]
 Parameters = Mapping[str, Tensor]
-Gradients = tuple[Tensor | None, ...]
-
-# slope(gradient, output, grad_input=where): gradient times the slope of the function, read off its own output.
-_sigmoid_slope = torch.ops.aten.sigmoid_backward.grad_input
-_tanh_slope = torch.ops.aten.tanh_backward.grad_input
-_relu_slope = torch.ops.aten.threshold_backward.grad_input
 
 
 def run(kind: str, X: Tensor, parameters: Parameters, state: Any = None, **switches: Any) -> tuple[Tensor, State]:
@@ -56,97 +62,6 @@ def run(kind: str, X: Tensor, parameters: Parameters, state: Any = None, **switc
     raise ValueError(f"kind is rnn, gru or lstm, not {kind!r}")
 
 
-# ------------------------------------------------------------------------------------------ pieces that all cells share
-
-
-class _Work:
-    """Memory for the gates of one run, ``values`` (count, *shape), handed on to another run when this one is forgotten.
-
-    Fresh memory of this size comes from the system page by page, which took up to a tenth of a training step. Nothing that a
-    caller can see lies in it. The backward pass writes the gradients over the gates, so a run has one backward pass.
-    """
-
-    LARGEST = 32_000_000  # bytes; a larger run takes fresh memory and gives it back
-    _free: ClassVar[deque[Tensor]] = deque(maxlen=4)
-
-    def __init__(self, count: int, shape: Sequence[int], like: Tensor) -> None:
-        size = count * math.prod(shape) * like.element_size()
-        self.block = self._found(size) if size <= self.LARGEST else torch.empty(size, dtype=torch.uint8)
-        self.values = self.block[:size].view(like.dtype).view(count, *shape)
-
-    def _found(self, size: int) -> Tensor:
-        for _ in range(len(self._free)):
-            try:
-                block = self._free.popleft()
-            except IndexError:  # another thread was faster
-                break
-            if block.numel() >= size:
-                return block
-            self._free.append(block)
-        return torch.empty(size, dtype=torch.uint8)
-
-    def __del__(self) -> None:
-        if self.block.numel() <= self.LARGEST:
-            self._free.append(self.block)
-
-
-def _taken(ctx: Any) -> _Work:
-    """The gates kept by the forward pass, which its backward pass overwrites. Raises ``RuntimeError`` the second time."""
-    work: _Work | None = ctx.work
-    if work is None:
-        raise RuntimeError("the fast path keeps its gates for one backward pass only; run the model again for another one")
-    ctx.work = None
-    return work
-
-
-def _start(state: Tensor | None) -> Tensor | None:
-    """None when the state is all zeros and nobody asks for its gradient: its products are left out."""
-    return None if state is None or not (state.requires_grad or bool(state.any())) else state
-
-
-def _steps(*tensors: Tensor) -> list[tuple[Tensor, ...]]:
-    """Views of each step of tensors (T, ...)."""
-    return list(zip(*(tensor.unbind(0) for tensor in tensors), strict=True))
-
-
-def _read(X: Tensor, W: Tensor, b: Tensor, out: Tensor, scale: float = 1) -> None:
-    """out (T, B, H) = scale * (X W + b)."""
-    rows = out.view(-1, out.shape[-1])
-    if X.is_floating_point():
-        torch.addmm(b, X.flatten(0, 1), W, beta=scale, alpha=scale, out=rows)
-    else:
-        torch.index_select((W + b).mul_(scale), 0, X.flatten(), out=rows)
-
-
-def _tanh_of_half(a: Tensor, minus_one: Tensor) -> None:
-    """Replace a by tanh(a / 2) = 2 sigma(a) - 1, in place."""
-    torch.add(minus_one, a.sigmoid_(), alpha=2, out=a)
-
-
-def _input_gradients(
-    X: Tensor, weights: Sequence[Tensor], dA: Tensor, wanted: bool
-) -> tuple[Tensor | None, list[Tensor], list[Tensor]]:
-    """Gradients of X (None unless wanted), each W (D, H) and each b (H,), from those of X W + b in dA (blocks, T, B, H)."""
-    rows = [block.flatten(0, 1) for block in dA.unbind(0)]
-    if not X.is_floating_point():
-        tables = [torch.zeros_like(W).index_add_(0, X.flatten(), row) for W, row in zip(weights, rows, strict=True)]
-        return None, tables, [table.sum(0) for table in tables]  # every step adds its row to exactly one row of the table
-    flat = X.flatten(0, 1).t()
-    dX = None
-    if wanted:
-        dX = rows[0] @ weights[0].t()
-        for W, row in zip(weights[1:], rows[1:], strict=True):
-            dX.addmm_(row, W.t())
-        dX = dX.view(X.shape)
-    return dX, [flat @ row for row in rows], [row.sum(0) for row in rows]
-
-
-def _recurrent_gradient(start: Tensor | None, read: Tensor, dA: Tensor) -> Tensor:
-    """Gradient of W (H, H) in start W, read_1 W, ..., read_{T-1} W from those of the products dA (T, B, H): one product."""
-    dW = read[:-1].flatten(0, 1).t() @ dA[1:].flatten(0, 1)
-    return dW if start is None else dW.addmm_(start.t(), dA[0])
-
-
 # --------------------------------------------------------------------------------------------------------------- RNN
 
 ACTIVATIONS = ("tanh", "relu", "sigmoid")
@@ -159,13 +74,13 @@ class _RNN(Function):
     def forward(ctx: Any, X: Tensor, H0: Tensor | None, W_xh: Tensor, W_hh: Tensor, b_h: Tensor, activation: str) -> Tensor:
         H_all = W_hh.new_empty(*X.shape[:2], W_hh.shape[0])
         minus_one, scale = W_hh.new_tensor(-1.0), 2 if activation == "tanh" else 1
-        _read(X, W_xh, b_h, H_all, scale)
+        read_inputs(X, W_xh, b_h, H_all, scale)
         H_prev = H0
         for H in H_all.unbind(0):
             if H_prev is not None:
                 H.addmm_(H_prev, W_hh, alpha=scale)
             if activation == "tanh":
-                _tanh_of_half(H, minus_one)
+                tanh_of_half(H, minus_one)
             elif activation == "relu":
                 H.relu_()
             else:
@@ -176,34 +91,34 @@ class _RNN(Function):
         return H_all
 
     @staticmethod
-    @once_differentiable
+    @first_derivative_only
     def backward(ctx: Any, gradient: Tensor) -> Gradients:
         X, H0, W_xh, W_hh, H_all = ctx.saved_tensors
-        work, W_back = _Work(1, H_all.shape, H_all), W_hh.t()
+        work, W_back = Work(1, H_all.shape, H_all), W_hh.t()
         dA_all = work.values
         later: Tensor | None = None
-        for H, dA, given in reversed(_steps(H_all, dA_all[0], gradient)):
+        for H, dA, given in reversed(steps_of(H_all, dA_all[0], gradient)):
             if later is None:
                 dA.copy_(given)
             else:
                 torch.addmm(given, later, W_back, out=dA)
             if ctx.activation == "tanh":
-                _tanh_slope(dA, H, grad_input=dA)
+                tanh_slope(dA, H, grad_input=dA)
             elif ctx.activation == "relu":
-                _relu_slope(dA, H, 0, grad_input=dA)
+                relu_slope(dA, H, 0, grad_input=dA)
             else:
-                _sigmoid_slope(dA, H, grad_input=dA)
+                sigmoid_slope(dA, H, grad_input=dA)
             later = dA
         dH0 = dA_all[0, 0] @ W_back if ctx.needs_input_grad[1] else None
-        dX, (dW_xh,), (db_h,) = _input_gradients(X, [W_xh], dA_all, ctx.needs_input_grad[0])
-        return dX, dH0, dW_xh, _recurrent_gradient(H0, H_all, dA_all[0]), db_h, None
+        dX, (dW_xh,), (db_h,) = input_gradients(X, [W_xh], dA_all, ctx.needs_input_grad[0])
+        return dX, dH0, dW_xh, recurrent_gradient(H0, H_all, dA_all[0]), db_h, None
 
 
 def rnn_unroll(X: Tensor, W: Parameters, H0: Tensor | None = None, *, activation: str = "tanh") -> tuple[Tensor, Tensor]:
     """H_all (T, B, H) and the last H (B, H) of an RNN with the parameters W_xh, W_hh, b_h."""
     if activation not in ACTIVATIONS:
         raise ValueError(f"activation is one of {', '.join(ACTIVATIONS)}, not {activation!r}")
-    H_all: Tensor = _RNN.apply(X, _start(H0), W["W_xh"], W["W_hh"], W["b_h"], activation)
+    H_all: Tensor = _RNN.apply(X, begun(H0), W["W_xh"], W["W_hh"], W["b_h"], activation)
     return H_all, H_all[-1]
 
 
@@ -212,80 +127,88 @@ def rnn_unroll(X: Tensor, W: Parameters, H0: Tensor | None = None, *, activation
 GRU_NAMES = ("W_xr", "W_xz", "W_xh", "b_r", "b_z", "b_h", "W_hr", "W_hz", "W_hh")
 
 
-class _GRU(Function):
-    """X, H0 or None, b_hh (None: reset before the product), Z replaces?, the parameters of ``GRU_NAMES`` -> H_all (T, B, H).
+def _gru_run(
+    X: Tensor, H0: Tensor | None, b_hh: Tensor | None, replaces: bool, weights: Sequence[Tensor]
+) -> tuple[Tensor, Work]:
+    """H_all (T, B, H), and R, Z, H_tilde and ``seen`` of every step.
 
     ``seen`` is what the candidate sees of the old state: R * H_prev when the reset gate acts before the product with W_hh,
     H_prev W_hh + b_hh when it acts after it.
     """
+    W_hr, W_hz, W_hh = weights[6:]
+    work = Work(4, (*X.shape[:2], W_hh.shape[0]), W_hh)
+    gates, seen_all = work.values[:3], work.values[3]
+    for block, scale in enumerate((1, 1, 2)):
+        read_inputs(X, weights[block], weights[3 + block], gates[block], scale)
+    H_all = torch.empty_like(seen_all)
+    minus_one = W_hh.new_tensor(-1.0)
+    H_prev = H_all.new_zeros(H_all.shape[1:]) if H0 is None else H0
+    for t, (R, Z, H_tilde, seen, H, R_and_Z) in enumerate(steps_of(*gates, seen_all, H_all, gates[:2].transpose(0, 1))):
+        moving = t > 0 or H0 is not None  # products with a start of zeros are left out
+        if moving:
+            R.addmm_(H_prev, W_hr)
+            Z.addmm_(H_prev, W_hz)
+        R_and_Z.sigmoid_()
+        if b_hh is not None:
+            torch.addmm(b_hh, H_prev, W_hh, out=seen) if moving else seen.copy_(b_hh)
+            H_tilde.addcmul_(R, seen, value=2)
+        else:
+            torch.mul(R, H_prev, out=seen)
+            if moving:
+                H_tilde.addmm_(seen, W_hh, alpha=2)
+        tanh_of_half(H_tilde, minus_one)
+        start, end = (H_prev, H_tilde) if replaces else (H_tilde, H_prev)
+        H_prev = torch.lerp(start, end, Z, out=H)  # start + Z (end - start)
+    return H_all, work
+
+
+class _GRU(Function):
+    """X, H0 or None, b_hh (None: reset before the product), Z replaces?, the parameters of ``GRU_NAMES`` -> H_all (T, B, H)."""
 
     @staticmethod
     def forward(ctx: Any, X: Tensor, H0: Tensor | None, b_hh: Tensor | None, replaces: bool, *weights: Tensor) -> Tensor:
-        W_hr, W_hz, W_hh = weights[6:]
-        work = _Work(4, (*X.shape[:2], W_hh.shape[0]), W_hh)
-        gates, seen_all = work.values[:3], work.values[3]
-        for block, scale in enumerate((1, 1, 2)):
-            _read(X, weights[block], weights[3 + block], gates[block], scale)
-        H_all = torch.empty_like(seen_all)
-        minus_one = W_hh.new_tensor(-1.0)
-        H_prev = H_all.new_zeros(H_all.shape[1:]) if H0 is None else H0
-        for t, (R, Z, H_tilde, seen, H, R_and_Z) in enumerate(_steps(*gates, seen_all, H_all, gates[:2].transpose(0, 1))):
-            moving = t > 0 or H0 is not None  # products with a start of zeros are left out
-            if moving:
-                R.addmm_(H_prev, W_hr)
-                Z.addmm_(H_prev, W_hz)
-            R_and_Z.sigmoid_()
-            if b_hh is not None:
-                torch.addmm(b_hh, H_prev, W_hh, out=seen) if moving else seen.copy_(b_hh)
-                H_tilde.addcmul_(R, seen, value=2)
-            else:
-                torch.mul(R, H_prev, out=seen)
-                if moving:
-                    H_tilde.addmm_(seen, W_hh, alpha=2)
-            _tanh_of_half(H_tilde, minus_one)
-            start, end = (H_prev, H_tilde) if replaces else (H_tilde, H_prev)
-            H_prev = torch.lerp(start, end, Z, out=H)  # start + Z (end - start)
-        ctx.work, ctx.after, ctx.replaces = work, b_hh is not None, replaces
-        ctx.save_for_backward(X, H0, *weights[:3], W_hr, W_hz, W_hh, H_all)
+        H_all, ctx.work = _gru_run(X, H0, b_hh, replaces, weights)
+        ctx.replaces = replaces
+        ctx.save_for_backward(X, H0, b_hh, *weights, H_all)
         return H_all
 
     @staticmethod
-    @once_differentiable
+    @first_derivative_only
     def backward(ctx: Any, gradient: Tensor) -> Gradients:
-        X, H0, W_xr, W_xz, W_xh, W_hr, W_hz, W_hh, H_all = ctx.saved_tensors
-        r_back, z_back, h_back = W_hr.t(), W_hz.t(), W_hh.t()
-        work = _taken(ctx)
+        X, H0, b_hh, *weights, H_all = ctx.saved_tensors
+        r_back, z_back, h_back = (W.t() for W in weights[6:])
+        work, ctx.work = ctx.work or _gru_run(X, H0, b_hh, ctx.replaces, weights)[1], None
         # From here on each gate gives way to the gradient of its argument, and, when the reset gate acts after the product,
         # the product to its own gradient.
         dA_all, seen_all = work.values[:3], work.values[3]
         H_first = torch.zeros_like(H_all[0]) if H0 is None else H0
         dH, other, d = torch.zeros_like(H_first), torch.empty_like(H_first), torch.empty_like(H_first)
-        steps = _steps(*dA_all, seen_all, gradient)
+        steps = steps_of(*dA_all, seen_all, gradient)
         for t in range(len(steps) - 1, -1, -1):
             R, Z, H_tilde, seen, given = steps[t]
             H_prev = H_all[t - 1] if t else H_first
             start, end = (H_prev, H_tilde) if ctx.replaces else (H_tilde, H_prev)
             d_end = torch.mul(dH.add_(given), Z, out=other)
-            _sigmoid_slope(torch.sub(end, start, out=d).mul_(dH), Z, grad_input=Z)
+            sigmoid_slope(torch.sub(end, start, out=d).mul_(dH), Z, grad_input=Z)
             d_start = dH.sub_(d_end)
             other, dH = (d_end, d_start) if ctx.replaces else (d_start, d_end)
-            dA_h = _tanh_slope(other, H_tilde, grad_input=H_tilde)
-            if ctx.after:
+            dA_h = tanh_slope(other, H_tilde, grad_input=H_tilde)
+            if b_hh is not None:
                 torch.mul(dA_h, seen, out=d)
                 dH.addmm_(torch.mul(dA_h, R, out=seen), h_back)
             else:
                 torch.mm(dA_h, h_back, out=d)
                 dH.addcmul_(d, R)
                 d.mul_(H_prev)
-            dA_r = _sigmoid_slope(d, R, grad_input=R)
+            dA_r = sigmoid_slope(d, R, grad_input=R)
             if t or ctx.needs_input_grad[1]:
                 dH.addmm_(dA_r, r_back).addmm_(Z, z_back)
-        dX, dW_x, db = _input_gradients(X, [W_xr, W_xz, W_xh], dA_all, ctx.needs_input_grad[0])
-        if ctx.after:
-            dW_hh, db_hh = _recurrent_gradient(H0, H_all, seen_all), seen_all.sum((0, 1))
+        dX, dW_x, db = input_gradients(X, weights[:3], dA_all, ctx.needs_input_grad[0])
+        if b_hh is not None:
+            dW_hh, db_hh = recurrent_gradient(H0, H_all, seen_all), seen_all.sum((0, 1))
         else:
             dW_hh, db_hh = seen_all.flatten(0, 1).t() @ dA_all[2].flatten(0, 1), None
-        recurrent = (*(_recurrent_gradient(H0, H_all, dA) for dA in dA_all[:2]), dW_hh)
+        recurrent = (*(recurrent_gradient(H0, H_all, dA) for dA in dA_all[:2]), dW_hh)
         return dX, dH if ctx.needs_input_grad[1] else None, db_hh, None, *dW_x, *db, *recurrent
 
 
@@ -296,7 +219,7 @@ def gru_unroll(
     if reset not in ("before", "after") or update not in ("keeps", "replaces"):
         raise ValueError(f"reset is before or after and update keeps or replaces, not {reset!r} and {update!r}")
     weights, b_hh = [W[name] for name in GRU_NAMES], W["b_hh"] if reset == "after" else None
-    H_all: Tensor = _GRU.apply(X, _start(H0), b_hh, update == "replaces", *weights)
+    H_all: Tensor = _GRU.apply(X, begun(H0), b_hh, update == "replaces", *weights)
     return H_all, H_all[-1]
 
 
@@ -309,61 +232,66 @@ FUSED_HIDDEN = 192
 FUSED_ONE_HOT = 6_000  # D times H
 
 
+def _lstm_run(X: Tensor, H0: Tensor | None, C0: Tensor | None, weights: Sequence[Tensor]) -> tuple[Tensor, Work]:
+    """H_all (T, B, H), and I, F, O, C_tilde, C and tanh(C) of every step."""
+    W_hi, W_hf, W_ho, W_hc = weights[4:8]
+    work = Work(6, (*X.shape[:2], W_hi.shape[0]), W_hi)
+    gates, C_all, tanh_all = work.values[:4], work.values[4], work.values[5]
+    for block, scale in enumerate((1, 1, 1, 2)):
+        read_inputs(X, weights[block], weights[8 + block], gates[block], scale)
+    H_all, minus_one = torch.empty_like(C_all), W_hi.new_tensor(-1.0)
+    H_prev, C_prev = H0, C0
+    for I, F, O, C_tilde, four, C, tanh_C, H in steps_of(*gates, gates.transpose(0, 1), C_all, tanh_all, H_all):
+        if H_prev is not None:
+            I.addmm_(H_prev, W_hi)
+            F.addmm_(H_prev, W_hf)
+            O.addmm_(H_prev, W_ho)
+            C_tilde.addmm_(H_prev, W_hc, alpha=2)
+        _tanh = torch.add(minus_one, four.sigmoid_()[3], alpha=2, out=C_tilde)
+        torch.mul(I, _tanh, out=C)
+        if C_prev is not None:
+            C.addcmul_(F, C_prev)
+        tanh_of_half(torch.mul(C, 2, out=tanh_C), minus_one)
+        H_prev, C_prev = torch.mul(O, tanh_C, out=H), C
+    return H_all, work
+
+
 class _LSTM(Function):
     """X, H0 or None, C0 or None, then W_x*, W_h*, b_* in the order of ``LSTM_BLOCKS`` -> H_all (T, B, H), last C (B, H)."""
 
     @staticmethod
     def forward(ctx: Any, X: Tensor, H0: Tensor | None, C0: Tensor | None, *weights: Tensor) -> tuple[Tensor, Tensor]:
-        W_hi, W_hf, W_ho, W_hc = weights[4:8]
-        work = _Work(6, (*X.shape[:2], W_hi.shape[0]), W_hi)
-        gates, C_all, tanh_all = work.values[:4], work.values[4], work.values[5]
-        for block, scale in enumerate((1, 1, 1, 2)):
-            _read(X, weights[block], weights[8 + block], gates[block], scale)
-        H_all, minus_one = torch.empty_like(C_all), W_hi.new_tensor(-1.0)
-        H_prev, C_prev = H0, C0
-        for I, F, O, C_tilde, four, C, tanh_C, H in _steps(*gates, gates.transpose(0, 1), C_all, tanh_all, H_all):
-            if H_prev is not None:
-                I.addmm_(H_prev, W_hi)
-                F.addmm_(H_prev, W_hf)
-                O.addmm_(H_prev, W_ho)
-                C_tilde.addmm_(H_prev, W_hc, alpha=2)
-            _tanh = torch.add(minus_one, four.sigmoid_()[3], alpha=2, out=C_tilde)
-            torch.mul(I, _tanh, out=C)
-            if C_prev is not None:
-                C.addcmul_(F, C_prev)
-            _tanh_of_half(torch.mul(C, 2, out=tanh_C), minus_one)
-            H_prev, C_prev = torch.mul(O, tanh_C, out=H), C
-        ctx.work = work
-        ctx.save_for_backward(X, H0, C0, *weights[:8], H_all)
-        return H_all, C_all[-1].clone()
+        H_all, ctx.work = _lstm_run(X, H0, C0, weights)
+        ctx.save_for_backward(X, H0, C0, *weights, H_all)
+        return H_all, ctx.work.values[4, -1].clone()
 
     @staticmethod
-    @once_differentiable
+    @first_derivative_only
     def backward(ctx: Any, gradient: Tensor, gradient_C: Tensor) -> Gradients:
         X, H0, C0, *weights, H_all = ctx.saved_tensors
-        i_back, f_back, o_back, c_back = (W.t() for W in weights[4:])
-        work = _taken(ctx)
+        i_back, f_back, o_back, c_back = (W.t() for W in weights[4:8])
+        work, ctx.work = ctx.work or _lstm_run(X, H0, C0, weights)[1], None
         dA_all, C_all, tanh_all = work.values[:4], work.values[4], work.values[5]  # each gate gives way to its gradient
         C_first = torch.zeros_like(H_all[0]) if C0 is None else C0
         C_before = (C_first, *C_all[:-1].unbind(0))
         given = gradient.unbind(0)
         dH, dC, d, e = given[-1].clone(), gradient_C.clone(), torch.empty_like(C_first), torch.empty_like(C_first)
-        steps = _steps(*dA_all, tanh_all)
+        steps = steps_of(*dA_all, tanh_all)
         for t in range(len(steps) - 1, -1, -1):
             I, F, O, C_tilde, tanh_C = steps[t]
-            dC.addcmul_(dH, _tanh_slope(O, tanh_C, grad_input=d))
-            _sigmoid_slope(torch.mul(dH, tanh_C, out=d), O, grad_input=O)
+            dC.addcmul_(dH, tanh_slope(O, tanh_C, grad_input=d))
+            sigmoid_slope(torch.mul(dH, tanh_C, out=d), O, grad_input=O)
             torch.mul(dC, C_tilde, out=d)
-            _tanh_slope(torch.mul(dC, I, out=e), C_tilde, grad_input=C_tilde)
-            _sigmoid_slope(d, I, grad_input=I)
+            tanh_slope(torch.mul(dC, I, out=e), C_tilde, grad_input=C_tilde)
+            sigmoid_slope(d, I, grad_input=I)
             torch.mul(dC, C_before[t], out=d)
             dC.mul_(F)
-            _sigmoid_slope(d, F, grad_input=F)
+            sigmoid_slope(d, F, grad_input=F)
             if t or ctx.needs_input_grad[1]:
                 torch.addmm(given[t - 1], I, i_back, out=dH) if t else torch.mm(I, i_back, out=dH)
                 dH.addmm_(F, f_back).addmm_(O, o_back).addmm_(C_tilde, c_back)
-        dX, dW_x, db = _input_gradients(X, weights[:4], dA_all, ctx.needs_input_grad[0])
-        recurrent = [_recurrent_gradient(H0, H_all, dA) for dA in dA_all]
+        dX, dW_x, db = input_gradients(X, weights[:4], dA_all, ctx.needs_input_grad[0])
+        recurrent = [recurrent_gradient(H0, H_all, dA) for dA in dA_all]
         dH0, dC0 = (value if ctx.needs_input_grad[n] else None for n, value in ((1, dH), (2, dC)))
         return dX, dH0, dC0, *dW_x, *recurrent, *db
 
@@ -379,7 +307,7 @@ def lstm_unroll(X: Tensor, W: Parameters, state: tuple[Tensor, Tensor] | None = 
 
 def lstm_by_hand(X: Tensor, W: Parameters, state: tuple[Tensor, Tensor] | None = None) -> tuple[Tensor, tuple[Tensor, Tensor]]:
     """The LSTM with our own backward through time."""
-    H0, C0 = (None, None) if state is None else (_start(state[0]), _start(state[1]))
+    H0, C0 = (None, None) if state is None else (begun(state[0]), begun(state[1]))
     H_all, C = _LSTM.apply(X, H0, C0, *(W[f"{name}{block}"] for name in ("W_x", "W_h", "b_") for block in LSTM_BLOCKS))
     return H_all, (H_all[-1], C)
 
