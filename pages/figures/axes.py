@@ -55,7 +55,7 @@ class TokenAxis:
         Where the browser draws the figure narrower than it was made for, it thins the labels further.
         """
         place = f"(datum.value - {self.selected or 0}) / {self.every}"
-        sparser = f"ceil({self.box * len(self):g} / {extent} / {self.every} - 0.1)"
+        sparser = f"max(1, ceil({self.box * len(self):g} / {extent} / {self.every} - 0.02))"
         chosen = {"test": f"datum.value === {self.selected}"} if self.selected is not None else None
         axis: dict[str, Any] = {
             "values": list(self.ticks),

@@ -78,18 +78,16 @@ def spec(
     ``title`` and ``note`` (one quieter line below it) are drawn; ``description`` is for screen readers, the title if left out.
     ``params`` are named values that expressions read: text reaches the browser as data.
     """
-    heading: Spec = {"text": title} if title else {"text": ""}
-    if note:
-        heading["subtitle"] = note
+    heading: Spec = {"text": title} | ({"subtitle": note} if note else {})
     return {
         "$schema": SCHEMA,
         "description": description or title,
-        "background": None,
+        "background": "transparent",
         "width": width,
         "height": round(height),
         "autosize": {"type": "fit-x", "contains": "padding"},
-        "padding": 4,
-        "title": heading if title or note else None,
+        "padding": {"left": 4, "top": 4, "right": 4, "bottom": 4},  # Streamlit writes into it: a number would stop it
+        "title": heading,
         "params": [{"name": name, "value": value} for name, value in (params or {}).items()],
         "layer": list(layers),
         "config": {
