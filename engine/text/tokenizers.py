@@ -1,6 +1,6 @@
-"""Text to tokens, at four levels. A token is a string; joining the tokens gives the text back.
+"""Text to tokens, at five levels. A token is a string; joining the tokens gives the text back.
 
-``word`` is the exception: blanks between words are left out, as in the textbook, unless ``keep_blanks=True``.
+``word`` and ``chinese`` are the exception: blanks between words are left out, as in the textbook, unless ``keep_blanks=True``.
 """
 
 from typing import Literal, get_args
@@ -9,11 +9,12 @@ import regex
 
 from engine.text.display import graphemes
 
-Level = Literal["character", "grapheme", "word", "bpe"]
+Level = Literal["character", "grapheme", "word", "bpe", "chinese"]
 LEVELS: tuple[Level, ...] = get_args(Level)
 
 # The Unicode Standard's own word boundaries (Annex 29): "can't" and "3.14" are one word, each Chinese character is one.
 _WORD_BOUNDARY = regex.compile(r"\b", regex.V1 | regex.WORD)
+_HAN = regex.compile(r"(\p{Han}+)")
 _BLANKS = regex.compile(r"[^\S\n]+")
 _LINE_BREAKS = regex.compile(r"(\n)")
 # Words keep the blank before them and no merge crosses a word, so that a piece stays readable.
@@ -28,9 +29,11 @@ def tokenize(
     Args:
         text: any text; the empty text has no tokens.
         level: ``character`` (code points), ``grapheme`` (what a reader calls a character), ``word`` (Unicode word
-            boundaries; marks and newlines are tokens), ``bpe`` (byte-pair encoding trained on this very text).
+            boundaries; marks and newlines are tokens; each Chinese character is a word), ``bpe`` (byte-pair encoding
+            trained on this very text), ``chinese`` (as ``word``, but Chinese is cut into words by a dictionary, jieba's).
         lower: lower-case first.
-        keep_blanks: at level ``word``, keep the blanks between words as tokens, so that joining gives the text back.
+        keep_blanks: at the levels ``word`` and ``chinese``, keep the blanks between words as tokens, so that joining gives
+            the text back.
         vocabulary_size: at level ``bpe``, how many different tokens at most (never fewer than the text's characters).
 
     Raises:
@@ -47,12 +50,23 @@ def tokenize(
             return _words(text, keep_blanks)
         case "bpe":
             return _byte_pairs(text, vocabulary_size)
+        case "chinese":
+            return _chinese_words(text, keep_blanks)
     raise ValueError(f"unknown level {level!r}; there are {', '.join(LEVELS)}")
 
 
 def _words(text: str, keep_blanks: bool) -> list[str]:
     pieces = [part for piece in _WORD_BOUNDARY.split(text) for part in _LINE_BREAKS.split(piece) if part]
     return pieces if keep_blanks else [piece for piece in pieces if not _BLANKS.fullmatch(piece)]
+
+
+def _chinese_words(text: str, keep_blanks: bool) -> list[str]:
+    from rjieba import cut
+
+    pieces: list[str] = []
+    for number, part in enumerate(_HAN.split(text)):  # every second part is Chinese
+        pieces += cut(part) if number % 2 else _words(part, keep_blanks)
+    return pieces
 
 
 def _byte_pairs(text: str, vocabulary_size: int) -> list[str]:

@@ -140,3 +140,17 @@ def test_byte_pairs_name_a_lone_surrogate():
 def test_an_unknown_level_names_the_known_ones():
     with pytest.raises(ValueError, match="'sentence'; there are character, grapheme, word, bpe"):
         tokenize("a", "sentence")
+
+
+def test_chinese_by_character_and_by_word():
+    text = "我来到北京清华大学，学习自然语言处理。The end's 3.14\n好"
+    words = ["我", "来到", "北京", "清华大学", "，", "学习", "自然语言", "处理", "。", "The", "end's", "3.14", "\n", "好"]
+    assert tokenize(text, "chinese") == words
+    assert tokenize("北京大学", "word") == list("北京大学")
+    assert tokenize("plain words, no Chinese", "chinese") == tokenize("plain words, no Chinese", "word")
+    assert "".join(tokenize(text, "chinese", keep_blanks=True)) == text
+
+
+@given(any_text)
+def test_chinese_words_with_blanks_give_the_text_back(text):
+    assert "".join(tokenize(text, "chinese", keep_blanks=True)) == text
