@@ -41,19 +41,21 @@ def gradient_lines(
 ) -> Figure:
     """How strongly a prediction depends on the state so many steps earlier, for LSTM, GRU and RNN on the same text.
 
-    ``norms[model]`` (steps + 1,) ends with the chosen step, as ``Sensitivity.norms[...][: step + 1]``. ``names`` are the
-    models' names, ``hover`` the words for distance and value.
+    ``norms["lstm"]`` (steps + 1,) ends with the chosen step, as ``Sensitivity.norms[...][: step + 1]``; ``norms["lstm.C"]`` is
+    that of another state of the same model, which is dashed. ``names`` are the lines' labels by the same keys, ``hover`` the
+    words for distance and value.
     """
     colours = palette(theme)
     lines = [
         Line(
-            key=model,
-            label=names.get(model, model),
-            color=colours.mark[MODELS[model]],
-            text=colours.text[MODELS[model]],
+            key=key,
+            label=names.get(key, key),
+            color=colours.mark[MODELS[key.partition(".")[0]]],
+            text=colours.text[MODELS[key.partition(".")[0]]],
             values=np.asarray(values, dtype=np.float64)[::-1],
+            dash=(4, 3) if "." in key else (1, 0),
         )
-        for model, values in norms.items()
+        for key, values in norms.items()
     ]
     return decay(lines, colours, title=title, note=note, x_title=x_title, hover=hover, width=width)
 

@@ -20,7 +20,11 @@ def attention(palette):
 
 def drawn(values, rows, columns, **more):
     values = np.array(values, dtype=float)
-    return checked(heat_map(values, rows, columns, scale=attention, title="", hover=WORDS, **more))
+    return heat_map(values, rows, columns, scale=attention, title="", hover=WORDS, **more)
+
+
+def test_a_map_of_tokens_is_what_altair_would_write():
+    checked(drawn([[0.5, float("nan")], [0.0, 1.0]], ["p", "q"], ["a", "<b>"], selected=1, note="half"))
 
 
 def test_ax_01_a_word_that_occurs_twice_keeps_its_column():

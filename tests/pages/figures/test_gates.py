@@ -17,7 +17,11 @@ CHANGE = (("F", set_to(1.0, step=(3, None))), ("I", set_to(0.0, step=5, unit=2))
 
 
 def strips(trace, tokens, **more):
-    return checked(gate_strips(trace, tokens, names=NAMES, hover=WORDS, title="Gates", **more))
+    return gate_strips(trace, tokens, names=NAMES, hover=WORDS, title="Gates", **more)
+
+
+def test_strips_are_what_altair_would_write():
+    checked(strips(*run(), selected=1, unit=2, note="all units"))
 
 
 @pytest.mark.parametrize("theme", ["light", "dark"])

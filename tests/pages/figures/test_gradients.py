@@ -63,6 +63,13 @@ def test_one_step_is_enough():
     assert heights(lines({"lstm": np.array([0.25])}))["LSTM"] == pytest.approx([np.log10(0.25)])
 
 
+def test_another_state_of_the_same_model_is_dashed_in_its_colour():
+    figure = lines({"lstm": np.array([0.1, 1.0]), "lstm.C": np.array([0.2, 1.0])})
+    first, second = layers(figure, "line")
+    assert first["mark"]["color"] == second["mark"]["color"]
+    assert (first["mark"]["strokeDash"], second["mark"]["strokeDash"]) == ([1, 0], [4, 3])
+
+
 def test_the_three_cells_of_a_real_run():
     ids = torch.randint(5, (12, 1), generator=seeded(4))
     norms = {}
