@@ -12,7 +12,7 @@ from pages.figures.ramps import mix
 if TYPE_CHECKING:
     from engine.recurrent.gradients import Saturation
 
-GAP, BAR_ROOM = 14.0, 64.0  # pixels above a gate's heading, and for its bars
+GAP, SHARES, BAR_ROOM = 14.0, 14.0, 64.0  # pixels above a gate's heading, for its two shares, and for its bars
 
 
 def saturation_bars(
@@ -37,7 +37,7 @@ def saturation_bars(
     """
     colours = palette(theme)
     largest = max(float(s.counts.max()) / s.count for s in spreads)
-    room = GAP + HEADING + BAR_ROOM
+    room = GAP + HEADING + SHARES + BAR_ROOM
     height = len(spreads) * room
     bars: list[Spec] = []
     heads: list[Spec] = []
