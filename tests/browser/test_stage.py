@@ -213,3 +213,39 @@ def test_a_click_on_a_wire_selects_its_symbol(open_stage):
     stage.find('.node[data-node="O:0"]').click()
     assert stage.pressed() == "output gate"
     assert stage.find('[data-strip-box="O"].chosen').count() == 1
+
+
+def test_the_probabilities_have_an_equation_but_no_unit(open_stage):
+    stage = open_stage()
+    stage.find(".equation").last.click()
+    assert stage.pressed() == "probabilities of the next token"
+    assert stage.find(".plugged").is_hidden()
+    assert "not for each unit" in stage.find(".place").inner_text()
+    assert stage.find(".apply").is_hidden()
+    assert stage.find(".what-if .note").inner_text() == "Select a gate, the cell or the state to change it."
+    stage.find(".equation").nth(6).click()  # the scores are not sent: nothing to select
+    assert stage.pressed() == "probabilities of the next token"
+
+
+def test_a_cell_under_the_pointer_tells_its_number(open_stage):
+    stage = open_stage()
+    field = stage.find('[data-strip-box="C"]')
+    width = field.bounding_box()["width"]
+    field.hover(position={"x": 22.5 * width / 40, "y": 4.5 * 34 / 7})
+    assert stage.find(".tip").inner_text().replace("\n", " ").startswith(shown(trace_of()["C"][22, 0, 4]))
+    assert "step 23" in stage.find(".tip").inner_text()
+    assert "unit 4" in stage.find(".tip").inner_text()
+    assert stage.position() == "1 / 40", "looking is not going there"
+
+
+def test_dragging_in_a_strip_scrubs_and_keeps_the_unit(open_stage):
+    stage = open_stage()
+    stage.find('[data-strip-box="H"]').scroll_into_view_if_needed()
+    box = stage.find('[data-strip-box="H"]').bounding_box()
+    mouse, column = stage.page.mouse, box["width"] / 40
+    mouse.move(box["x"] + 3.5 * column, box["y"] + 6.5 * 34 / 7)
+    mouse.down()
+    mouse.move(box["x"] + 30.5 * column, box["y"] + 2, steps=3)
+    mouse.up()
+    assert (stage.position(), stage.pressed()) == ("31 / 40", "hidden state")
+    assert stage.find(".unit").inner_text() == "unit 6"

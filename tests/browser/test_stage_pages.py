@@ -65,24 +65,33 @@ def clashes(stage: Stage, width: int) -> list[str]:
     return found
 
 
-@pytest.mark.parametrize("width", [390, 820, 1440])
+WIDTHS = (390, 820, 1440)
+
+
+def at_every_width(stage: Stage) -> dict[int, list[str]]:
+    """What clashes at each width; the page itself must not scroll sideways either."""
+    found = {}
+    for width in WIDTHS:
+        stage.page.set_viewport_size({"width": width, "height": 900})
+        stage.page.wait_for_timeout(400)
+        wide = stage.page.evaluate("document.documentElement.scrollWidth - innerWidth")
+        found[width] = clashes(stage, width) + (["the page"] if wide > 0 else [])
+    return found
+
+
 @pytest.mark.parametrize("name", sorted(MODELS))
-def test_nothing_overlaps_and_nothing_runs_over(open_stage, name, width):
-    stage = open_stage(model=name, step=12, unit=3, options={"viewport": {"width": width, "height": 900}})
-    assert stage.page.evaluate("document.documentElement.scrollWidth - innerWidth") <= 0
-    assert clashes(stage, width) == []
+def test_nothing_overlaps_and_nothing_runs_over(open_stage, name):
+    assert at_every_width(open_stage(model=name, step=12, unit=3)) == dict.fromkeys(WIDTHS, [])
 
 
-@pytest.mark.parametrize("width", [390, 1440])
 @pytest.mark.parametrize("name", ["lstm", "gru", "gru-replaces"])
-def test_nothing_overlaps_with_a_baseline_either(open_stage, name, width):
-    stage = open_stage(model=name, step=12, unit=3, options={"viewport": {"width": width, "height": 900}})
+def test_nothing_overlaps_with_a_baseline_either(open_stage, name):
+    stage = open_stage(model=name, step=12, unit=3)
     stage.find("button").filter(has_text="all units").click()
     stage.find(".apply").click()
     stage.wait_for_changes(1)
     assert stage.find(".base:not(:empty)").count() > 2
-    assert stage.page.evaluate("document.documentElement.scrollWidth - innerWidth") <= 0
-    assert clashes(stage, width) == []
+    assert at_every_width(stage) == dict.fromkeys(WIDTHS, [])
 
 
 # ------------------------------------------------------------------------------------------------- reruns and what-ifs
@@ -123,6 +132,25 @@ def test_another_language_keeps_the_place(open_stage):
     stage.find(".tokens").focus()
     stage.page.keyboard.press("ArrowRight")
     assert stage.position() == "16 / 40", "one key, one step: the stage before it listens no more"
+
+
+def test_the_place_comes_back_into_an_address_that_the_server_has_written(open_stage):
+    stage = open_stage()
+    stage.go(14, 5, "C", 40, 7)
+    stage.page.wait_for_function("() => location.search.includes('step=14')")
+    entries = stage.page.evaluate("history.length")
+    stage.go(15, 5, "C", 40, 7)
+    stage.page.wait_for_function("() => location.search.includes('step=15')")
+    assert stage.page.evaluate("history.length") == entries, "a step is no entry of the history"
+    stage.page.get_by_role("button", name="write").click()
+    stage.page.wait_for_function("() => location.search.includes('model=lstm') && location.search.includes('step=15')")
+    assert re.search(r"step=15&unit=5&symbol=C", stage.page.url)
+
+
+def test_an_untouched_stage_leaves_the_address_alone(open_stage):
+    stage = open_stage(step=9)
+    stage.page.wait_for_timeout(600)
+    assert stage.page.url.endswith("?step=9")
 
 
 def test_a_link_opens_at_its_place(open_stage):

@@ -38,4 +38,6 @@ stage.mount(
     on_change=told,
 )
 st.button("again")
+if st.button("write"):
+    link.from_dict({"model": name})
 st.text(f"run {state['run']}, {len(changes)} changes")
