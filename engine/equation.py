@@ -209,7 +209,7 @@ class Circuit:
 
         ``tables`` holds the symbols of each scope: ``""`` and, for nested circuits, ``"attention."``.
         """
-        changes = by_symbol(do, list(self.equations))
+        changes = by_symbol({self.canonical(name): given for name, given in (do or {}).items()}, list(self.equations))
         axes = {name: tables[Trace.scope(name)][e.name].axes for name, e in self.equations.items()}
         with torch.no_grad():
             results, parts = self.run({**inputs, **weights}, change=changes, record=True, axes=axes)

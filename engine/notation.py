@@ -31,8 +31,8 @@ def binding(node: Node) -> int:
 
 
 def scalar(node: Node, table: Table) -> bool:
-    """Whether a part is one number (a constant or a symbol without axes), so that its product is an ordinary one."""
-    return node.kind == "number" or all(not table[name].axes for name in node.names())
+    """Whether a part is one number (a constant, or symbols written as such), so that its product is an ordinary one."""
+    return node.kind == "number" or not any(table[name].bold for name in node.names())
 
 
 def main_arguments(node: Node, operation: Operation) -> tuple[tuple[Node, ...], tuple[Node, ...]]:
@@ -67,15 +67,17 @@ GREEK = {"α": r"\alpha", "β": r"\beta", "γ": r"\gamma", "δ": r"\delta", "ε"
     "σ": r"\sigma",
     "τ": r"\tau",
     "ω": r"\omega",
+    "Θ": r"\Theta",
 }
 
 
 def symbol_latex(s: Symbol) -> str:
     r"""One symbol: bold, with its index: ``\mathbf F_t``, ``\mathbf H_{t-1}``, ``\tilde{\mathbf C}_t``."""
     letter = GREEK.get(s.letter, s.letter)
-    body = rf"\mathbf {letter}" if s.bold else letter
+    face = r"\boldsymbol" if s.letter in GREEK else r"\mathbf"
+    body = rf"{face} {letter}" if s.bold else letter
     if s.tilde:
-        body = rf"\tilde{{\mathbf {letter}}}"
+        body = rf"\tilde{{{face} {letter}}}"
     elif s.hat:
         body = rf"\hat{{{body}}}"
     if s.superscript:
