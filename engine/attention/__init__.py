@@ -1,0 +1,1 @@
+"""Attention: scores and weights, kernel regression, many heads, and positions."""
