@@ -2,7 +2,7 @@
 
 const HALF = {
   function: [21, 14],
-  affine: [21, 14],
+  affine: [13, 11],
   product: [11, 11],
   sum: [11, 11],
   complement: [15, 11],

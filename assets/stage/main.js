@@ -116,9 +116,12 @@ function createStage(host, first) {
     links.refresh();
   }
 
+  // The faces of the formulas come late, and change their widths.
+  const refit = () => panel?.resize();
   readTheme();
   load(first);
   watch.observe(root);
+  document.fonts.addEventListener("loadingdone", refit);
   const calm = window.matchMedia("(prefers-reduced-motion: reduce)").matches;
   if (mini && !calm) actions.play(true);
 
@@ -128,6 +131,7 @@ function createStage(host, first) {
     player.stop();
     address.stop();
     silence();
+    document.fonts.removeEventListener("loadingdone", refit);
     watch.disconnect();
     diagram.destroy();
   }

@@ -91,6 +91,7 @@ export function createPanel(parent, context) {
       const size = parseFloat(getComputedStyle(list).fontSize);
       if (wide > room) list.style.fontSize = `${Math.max((size * room) / wide - 0.1, 11)}px`;
       fitWidth(large, 12);
+      fitWidth(plugged, 11);
     },
     update({ step, unit, symbol }) {
       if (symbol !== current) choose(symbol);

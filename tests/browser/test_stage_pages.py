@@ -79,6 +79,17 @@ def at_every_width(stage: Stage) -> dict[int, list[str]]:
     return {width: names for width, names in found.items() if names}
 
 
+@pytest.mark.parametrize("name", ["lstm", "gru", "gru-after-replaces"])
+def test_every_formula_fits_into_its_place(open_stage, name):
+    """At the width that is left beside the sidebar, where the column of formulas is at its narrowest."""
+    stage = open_stage(model=name, options={"viewport": {"width": 1140, "height": 900}})
+    stage.page.evaluate("document.fonts.ready")
+    for at in range(stage.find(".equation").count()):
+        stage.find(".equation").nth(at).click()
+        for box in (".equation >> nth=" + str(at), ".large", ".plugged"):
+            assert stage.find(box).evaluate("(e) => e.scrollWidth - e.clientWidth") <= 0, (at, box)
+
+
 @pytest.mark.parametrize("name", sorted(MODELS))
 def test_nothing_overlaps_and_nothing_runs_over(open_stage, name):
     assert at_every_width(open_stage(model=name, step=12, unit=3)) == {}
