@@ -126,9 +126,9 @@ def masked_softmax(S: Tensor, mask: Tensor | None = None) -> Tensor:
     return weights / torch.where(total == 0, 1.0, total)
 
 
-def or_nearest(A: Tensor, D: Tensor) -> Tensor:
-    """The weights A; a row of zeros (nothing within reach) is given to the key at the least |D|, shared by equals."""
-    distance = torch.abs(D)
+def or_nearest(A: Tensor, D: Tensor, mask: Tensor | None = None) -> Tensor:
+    """The weights A; a row of zeros (nothing within reach) goes to the key at the least |D| that is kept, shared by equals."""
+    distance = torch.abs(D) if mask is None else torch.where(mask, torch.abs(D), float("inf"))
     nearest = (distance == distance.amin(dim=-1, keepdim=True)).to(A.dtype)
     return torch.where(A.sum(dim=-1, keepdim=True) == 0, nearest / nearest.sum(dim=-1, keepdim=True), A)
 
@@ -156,6 +156,11 @@ def variance(a: Tensor, over: Tensor | None = None) -> Tensor:
         point = point.narrow(axis, 0, 1)
     rest = a - point
     return (rest - rest.mean(dim=axes, keepdim=True)).square().mean(dim=axes, keepdim=True)
+
+
+def total(a: Tensor) -> Tensor:
+    """The sum over the last axis."""
+    return a.sum(dim=-1)
 
 
 def take(W: Tensor, i: Tensor) -> Tensor:
@@ -229,6 +234,7 @@ OPERATIONS: Final[dict[str, Operation]] = {
         Operation(name="or_nearest", latex=_named("nearest"), text="nearest", style="row", main=1, cells="row"),
         Operation(name="mean", latex=_named("mean"), text="mean", main=1, cells="sum"),
         Operation(name="variance", latex=_named("var"), text="var", main=1, cells="sum"),
+        Operation(name="total", latex=r"\sum", text="Σ", cells="sum"),
         Operation(name="take", latex=_named("row"), text="row", main=1, cells="sum"),
         Operation(name="turn", latex=_named("turn"), text="turn", cells="sum"),
         Operation(name="heads", latex=_named("heads"), text="heads", main=1, cells="move"),
@@ -244,7 +250,7 @@ FUNCTIONS: Final[dict[str, Callable[..., Tensor]]] = {
     function.__name__: function
     for function in (
         *(sigmoid, tanh, relu, gelu, exp, sqrt, sin, cos, absolute, log, within),
-        *(softmax, masked_softmax, or_nearest, mean, variance, take, turn),
+        *(softmax, masked_softmax, or_nearest, mean, variance, total, take, turn),
         *(heads, concat, blocks, by_query, by_key, interleave),
     )
 }
