@@ -8,7 +8,7 @@ from xml.etree import ElementTree
 
 import numpy as np
 import torch
-from PIL import Image
+from PIL.Image import open as read_image
 
 from engine.recurrent.language_model import RecurrentLanguageModel
 from pages.figures.images import svg
@@ -60,7 +60,7 @@ def pictures(figure):
 def pixels(url):
     head, _, code = url.partition(",")
     assert head == "data:image/png;base64"
-    return np.asarray(Image.open(io.BytesIO(base64.b64decode(code))).convert("RGB"))
+    return np.asarray(read_image(io.BytesIO(base64.b64decode(code))).convert("RGB"))
 
 
 def cells(picture, rows, columns):

@@ -5,7 +5,7 @@ from xml.etree import ElementTree
 
 import numpy as np
 import pytest
-from PIL import Image
+from PIL.Image import open as read_image
 
 from pages.figures.gates import gate_strips
 from pages.figures.images import png, still, svg
@@ -23,7 +23,7 @@ def figure():
 
 
 def test_a_png_has_the_figures_size_and_no_background(figure):
-    image = Image.open(io.BytesIO(png(figure, scale=2.0)))
+    image = read_image(io.BytesIO(png(figure, scale=2.0)))
     assert image.format == "PNG"
     assert abs(image.width - 2 * 720) <= 4
     alpha = np.asarray(image.convert("RGBA"))[..., 3]
