@@ -26,7 +26,7 @@ HEADERS = {
     "Permissions-Policy": "camera=(), microphone=(), geolocation=()",
 }
 
-HEAVY = ("torch", "engine.recurrent.language_model", "pandas", "plotly.graph_objects", "altair")
+HEAVY = ("torch", "pages.ui.recurrent")  # all that a lesson page imports
 
 painted = threading.Event()  # set when the first page has been run
 
