@@ -104,6 +104,8 @@ class _Drawing:
         if node.kind == "call":
             return self.call(node, inside)
         below = [self.visit(child, inside and node.kind == "sum") for child in node.children]
+        if node.kind == "product":
+            below = [self.weighted(child, found) for child, found in zip(node.children, below, strict=True)]
         signals = [signal for each in below for signal in each]
         carrying = sum(bool(each) for each in below)
         if node.kind == "sum":
@@ -117,6 +119,12 @@ class _Drawing:
         if node.kind == "quotient" and below[0]:
             return [self.add(node.id, "scale", LABELS["scale"], signals)]
         return signals
+
+    def weighted(self, factor: Node, signals: list[Signal]) -> list[Signal]:
+        """A factor that is a product with weights is a node of its own: what enters the product is not what went into it."""
+        if not signals or factor.id in self.nodes or not any(part.kind == "matmul" for part in factor.walk()):
+            return signals
+        return [self.add(factor.id, "affine", LABELS["affine"], signals)]
 
     def call(self, node: Node, inside: bool) -> list[Signal]:
         operation = OPERATIONS[node.text]
