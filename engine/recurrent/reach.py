@@ -86,8 +86,8 @@ class Leak:
 
     ``moved`` (T,) by direction: the length of the change of the top state at step t when token t + 1, the answer, is another
     one, in the mean over a few others. 0 to the last digit for the forward direction of a single layer; from the second layer
-    on it reads what the backward direction below has read. ``seen`` (T,): the loss at t when the whole text lies before the model;
-    ``blind`` (T,): the loss when the text ends at t. For a model without a backward direction the two are the same.
+    on it reads what the backward direction below has read. ``seen`` (T,): the loss at t when the whole text lies before the
+    model; ``blind`` (T,): the loss when the text ends at t. For a model without a backward direction the two are the same.
     """
 
     moved: Mapping[str, Array] = field(repr=False)

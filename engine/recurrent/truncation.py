@@ -11,24 +11,24 @@ one map of contributions, taken once, serves them all:
 * randomized (Tallec & Ollivier 2017): each edge counts 1/pi with probability pi and 0 otherwise, which is 1 in the mean. The
   estimate is right on average and varies from draw to draw.
 
-The map is taken in one backward pass: the text runs in as many rows as it has losses, and row k carries loss k alone; a row
-ends where its loss stands. All numbers are float64: over a hundred steps gradients fall below what float32 can hold.
+The map is taken in one way back: all losses walk together, each a row of one adjoint, through derivatives that are read off the
+equations (``adjoint.py``). All numbers are float64: over a hundred steps gradients fall below what float32 can hold.
 """
 
 from __future__ import annotations
 
 import copy
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 import numpy as np
 import torch
 from torch import Tensor
 
-from engine.equation import Equation, Interventions, Values, by_symbol
+from engine.equation import Intervention, Interventions, Values, by_symbol
+from engine.recurrent.adjoint import compiled, pull, through, weight_terms
 from engine.recurrent.language_model import RecurrentLanguageModel
-from engine.recurrent.stack import State
-from engine.syntax import Node
+from engine.recurrent.stack import Pass, RecurrentModel, State
 from engine.trace import Array, frozen
 
 # ----------------------------------------------------------------------------------------------------- truncations
@@ -226,28 +226,27 @@ def gradient_flow(
     """
     ids, wanted = paired(ids, targets)
     model = copy.deepcopy(model).double().requires_grad_(requires_grad=False)
-    with torch.enable_grad():
-        layers, tops = _rows(model, ids, state, do)
-        output = model.output_weights()
-        scores = tops @ output["W_hq"] + output["b_q"]
-        losses = -torch.log_softmax(scores, dim=-1).gather(-1, wanted[..., None])[..., 0].mean(1)
-        live = [tensor for layer in layers for tensor in layer.live()]
-        found = iter(torch.autograd.grad(losses.sum(), live))
-    steps, gradients, uses = len(losses), {}, {}
-    for layer in layers:
-        for name in layer.states:
-            gradients[layer.scope + name] = frozen(_stacked(found, steps))
-        adjoints = {place: _stacked(found, steps) for place in layer.sums}
-        for term in layer.terms:
-            left = None if term.left is None else torch.stack(layer.lefts[term.left]).detach()
-            uses[layer.scope + term.weight] = Use(left=left, adjoint=adjoints[term.place], sign=term.sign)
-    both = len(model.recurrent.directions)
+    recurrent, steps, both = model.recurrent, len(ids), len(model.recurrent.directions)
+    with torch.no_grad():
+        X = model.one_hot(ids)
+        passes = recurrent.unroll(X, state, do, record=True)
+        layers = [_Layer(p, recurrent, both > 1) for p in passes]
+        losses, arriving = _at_the_top(model, [layer.values["H"] for layer in layers[-both:]], wanted)
+        acting = by_symbol(do, [p.scope + name for p in passes for name in recurrent.circuit.equations])
+        for first in range(len(layers) - both, -1, -both):  # from the top layer down, each direction of a layer by itself
+            below = torch.cat([layer.values["H"] for layer in layers[first - both : first]], dim=-1) if first else X
+            sent = [
+                layer.back(below, half, acting, live_inputs=first > 0)
+                for layer, half in zip(layers[first : first + both], arriving, strict=True)
+            ]
+            if first:
+                arriving = list(torch.stack(sent).sum(0).tensor_split(both, dim=-1))
     flow = GradientFlow(
         truncation=FULL,
         losses=frozen(losses),
         shares=np.ones((steps, steps)) if both > 1 else frozen(shares(FULL, steps)[0]),
-        gradients=gradients,
-        uses=uses,
+        gradients={p.scope + n: _by_loss(g) for p, layer in zip(passes, layers, strict=True) for n, g in layer.states.items()},
+        uses={p.scope + n: use for p, layer in zip(passes, layers, strict=True) for n, use in layer.uses().items()},
         directions=both,
     )
     return flow if truncation.kind == "full" else flow.under(truncation, generator)
@@ -263,110 +262,86 @@ def paired(ids: Tensor, targets: Tensor | None) -> tuple[Tensor, Tensor]:
     return ids[:-1], ids[1:]
 
 
-def _stacked(found: Iterator[Tensor], steps: int) -> Tensor:
-    """The next T gradients as (T_loss, T_state, B, H): a step has a row for its own loss and for each later one."""
-    columns = [next(found) for _ in range(steps)]
-    whole = columns[0].new_zeros(steps, steps, *columns[0].shape[1:])
-    for t, column in enumerate(columns):
-        whole[steps - len(column) :, t] = column
-    return whole
+def _by_loss(stepwise: Tensor) -> Array:
+    """(T_state, T_loss, B, H) with the loss first, read-only."""
+    array = stepwise.transpose(0, 1).numpy()
+    array.flags.writeable = False
+    return array
 
 
-# ------------------------------------------------------------------------------- the run in as many rows as losses
+def _at_the_top(model: RecurrentLanguageModel, halves: Sequence[Tensor], wanted: Tensor) -> tuple[Tensor, list[Tensor]]:
+    """The losses (T,), and what each sends to the top state of its own step: (T, B, H) for each direction."""
+    output, tops = model.output_weights(), torch.cat(list(halves), dim=-1)
+    logs = torch.log_softmax(tops @ output["W_hq"] + output["b_q"], dim=-1)
+    away = logs.exp()
+    away.scatter_add_(-1, wanted[..., None], torch.full_like(away[..., :1], -1.0))
+    sent = away @ output["W_hq"].T / wanted.shape[1]
+    return -logs.gather(-1, wanted[..., None])[..., 0].mean(1), list(sent.tensor_split(len(halves), dim=-1))
 
 
-@dataclass(frozen=True, kw_only=True)
-class Term:
-    """A weight in an equation: in the sum ``place``, with the operand or part that stands before it (None for a bias)."""
-
-    weight: str
-    place: str
-    left: str | None
-    sign: int
-
-
-def weight_terms(equations: Mapping[str, Equation], weights: Sequence[str]) -> list[Term]:
-    """Where the equations use each weight, read off their syntax trees. Raises ``ValueError`` for another form of use."""
-    found: dict[str, Term] = {}
-    for e in equations.values():
-        for node in e.tree.walk():
-            if node.kind != "sum":
-                continue
-            for sign, child in zip(node.signs, node.children, strict=True):
-                product = child.kind == "matmul"
-                weight = child.children[1] if product else child
-                if weight.kind == "name" and weight.text in weights:
-                    left = _name(child.children[0]) if product else None
-                    found[weight.text] = Term(weight=weight.text, place=node.id, left=left, sign=sign)
-    missing = set(weights) - found.keys()
-    if missing:
-        raise ValueError(f"these weights are no terms of a sum in an equation: {', '.join(sorted(missing))}")
-    return [found[name] for name in weights]
-
-
-def _name(node: Node) -> str:
-    return node.text if node.kind == "name" else node.id
-
-
-@dataclass(frozen=True, kw_only=True)
 class _Layer:
-    """One layer and direction: live tensors (rows, B, H) of each step for the states and sums, and the factors (B, D)."""
+    """One layer and direction of a recorded run, and the adjoints of all losses on their way back through it.
 
-    scope: str
-    terms: Sequence[Term]
-    states: dict[str, list[Tensor]]
-    sums: dict[str, list[Tensor]]
-    lefts: dict[str, list[Tensor]]
+    ``values``: every result, part and operand, stacked (T, B, H); ``states`` and ``sums``: adjoints (T_state, T_loss, B, H).
+    """
 
-    def live(self) -> list[Tensor]:
-        """All tensors whose gradient is taken, in the order in which it is read."""
-        return [tensor for named in (self.states, self.sums) for steps in named.values() for tensor in steps]
+    def __init__(self, p: Pass, recurrent: RecurrentModel, whole: bool) -> None:
+        self.scope, self.circuit, self.whole = p.scope, recurrent.circuit, whole
+        self.backward = p.scope.endswith("backward.")
+        self.weights = recurrent.weights()[p.scope]
+        self.terms = weight_terms(self.circuit.equations, list(self.weights))
+        self.values = {name: torch.stack([step[name] for step in p.results]) for name in p.results[0]}
+        self.values |= {place: torch.stack([step[place] for step in p.parts]) for place in p.parts[0]} | self.weights
+        for name in self.circuit.carry:
+            states, begin = self.values[name], p.start[name][None]
+            self.values[f"{name}_prev"] = torch.cat([states[1:], begin] if self.backward else [begin, states[:-1]])
+        shape = (len(p.results), *self.values["H"].shape)
+        self.states = {name: self.values["H"].new_zeros(shape) for name in self.circuit.carry}
+        self.sums = {place: self.values["H"].new_zeros(shape) for place in dict.fromkeys(term.place for term in self.terms)}
 
+    def back(self, X: Tensor, arriving: Tensor, do: Mapping[str, Sequence[Intervention]], *, live_inputs: bool) -> Tensor:
+        """Carry the adjoints back over all steps. ``arriving`` at H: (T, B, H) of own losses, or (T_state, T_loss, B, H).
 
-def _rows(
-    model: RecurrentLanguageModel, ids: Tensor, state: State | None, do: Interventions | None
-) -> tuple[list[_Layer], Tensor]:
-    """Run every layer with one row for each loss. Returns the layers and the top states (T, B, H) that the losses read."""
-    recurrent = model.recurrent
-    both, steps = len(recurrent.directions) > 1, ids.shape[0]
-    circuit, weights = recurrent.circuit, recurrent.weights()
-    starts = recurrent.starts(state, ids.shape[1])
-    changes = by_symbol(do, [scope + name for scope in recurrent.scopes for name in circuit.equations])
-    read: list[Tensor] = list(model.one_hot(ids).unbind(0))
-    layers: list[_Layer] = []
-    for place, scope in enumerate(recurrent.scopes):
-        terms = weight_terms(circuit.equations, list(weights[scope]))
-        acting = {n: [(i, i.steps(steps)) for i in changes.get(scope + n, ())] for n in circuit.equations}
-        backward = recurrent.directions[place % len(recurrent.directions)] == "backward"
-        results: list[Values] = [{} for _ in read]
-        parts: list[Values] = [{} for _ in read]
-        begin = {name: value.detach().requires_grad_() for name, value in starts[place].items()}
-        carried = {f"{name}_prev": value.expand(steps, *value.shape) for name, value in begin.items()}
-        before: list[Values] = [{} for _ in read]
-        for t in range(steps - 1, -1, -1) if backward else range(steps):
-            change = {n: [i for i, when in pairs if t in when] for n, pairs in acting.items()}
-            before[t] = {**carried, "X": read[t]}
-            results[t], parts[t] = circuit.run({**weights[scope], **before[t]}, change=change, record=True)
-            # Row k ends at step k: later steps owe it nothing. A bidirectional model keeps them all.
-            carried = {f"{name}_prev": results[t][name] if both else results[t][name][1:] for name in circuit.carry}
-        layers.append(
-            _Layer(
-                scope=scope,
-                terms=terms,
-                states={name: [r[name] for r in results] for name in circuit.carry},
-                sums={p: [step[p] for step in parts] for p in dict.fromkeys(term.place for term in terms)},
-                lefts={
-                    # The rows of an operand are copies of one another: the first stands for all.
-                    name: [_one_row((before[t] | results[t] | parts[t])[name]) for t in range(steps)]
-                    for name in dict.fromkeys(term.left for term in terms if term.left is not None)
-                },
+        Returns the adjoints of X, (T_state, T_loss, B, D), empty for inputs that are not live.
+        """
+        self.values["X"] = X
+        steps, carry = len(X), self.circuit.carry
+        live = {*self.circuit.equations, *(f"{name}_prev" for name in carry), *(["X"] if live_inputs else [])}
+        parts = {name: compiled(e, self.values, live, set(self.sums)) for name, e in self.circuit.equations.items()}
+        acting = {n: [(i, i.steps(steps)) for i in do.get(self.scope + n, ())] for n in parts}
+        sent = X.new_zeros(steps, *X.shape) if live_inputs else X.new_zeros(0)
+        # What has come back to the state before the step; row k is still 0 when the walk arrives at its own loss.
+        held = {name: torch.zeros_like(self.states[name][0]) for name in carry}
+        for t in range(steps) if self.backward else range(steps - 1, -1, -1):
+            # Row k ends at step k: a later step owes it nothing. A bidirectional model keeps them all.
+            first = 0 if self.whole else t
+            if arriving.ndim == 3:
+                held["H"][t] += arriving[t]
+            else:
+                held["H"][first:] += arriving[t, first:]
+            adjoints: Values = {name: value[first:] for name, value in held.items()}
+            kept: Values = {}
+            for name in reversed(list(parts)):
+                adjoint = adjoints.pop(name)
+                if name in carry:
+                    self.states[name][t, first:] = adjoint
+                adjoint = through([i for i, when in acting[name] if t in when], adjoint)
+                pull(parts[name], adjoint, t, adjoints, kept)
+            for place, value in kept.items():
+                self.sums[place][t, first:] = value
+            for name, value in held.items():
+                value[first:] = adjoints[f"{name}_prev"]
+            if live_inputs:
+                sent[t, first:] = adjoints["X"]
+        return sent
+
+    def uses(self) -> dict[str, Use]:
+        """Every weight with its factor and its adjoint."""
+        return {
+            term.weight: Use(
+                left=None if term.left is None else self.values[term.left],
+                adjoint=self.sums[term.place].transpose(0, 1),
+                sign=term.sign,
             )
-        )
-        if (place + 1) % len(recurrent.directions) == 0:
-            halves = [layer.states["H"] for layer in layers[-len(recurrent.directions) :]]
-            read = [torch.cat([half[t] for half in halves], dim=-1) for t in range(steps)]
-    return layers, torch.stack([read[t][t if both else 0] for t in range(steps)])
-
-
-def _one_row(value: Tensor) -> Tensor:
-    return value[0] if value.ndim == 3 else value
+            for term in self.terms
+        }

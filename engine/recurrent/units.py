@@ -1,7 +1,7 @@
 """Units that track something a reader can name: inside quotes, inside brackets, the place in the line.
 
 Each feature is one number for each token of the text, made from the text alone. A unit is held against it by correlation over
-all steps (Pearson). With hundreds of units some correlate by chance: ``by_chance`` says how large the largest would be if none did.
+all steps (Pearson). With hundreds of units some correlate by chance: ``by_chance`` says how large the largest would be then.
 """
 
 from __future__ import annotations

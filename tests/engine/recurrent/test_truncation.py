@@ -8,6 +8,7 @@ import pytest
 import torch
 
 from engine.equation import Circuit, add_to, equation, set_to
+from engine.recurrent.adjoint import weight_terms
 from engine.recurrent.language_model import RecurrentLanguageModel
 from engine.recurrent.truncation import (
     chunks,
@@ -16,7 +17,6 @@ from engine.recurrent.truncation import (
     gradient_flow,
     randomized,
     shares,
-    weight_terms,
     window,
 )
 from tests.engine.recurrent.models import ATOL, seeded, uniform
