@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import streamlit as st
 
 from engine.notes import Note
-from engine.recurrent.asking import Answer, Run
+from engine.recurrent.asking import Answer, Question, Run
 from engine.recurrent.questions import QUESTIONS
 from engine.trace import Trace
 from pages.ui.texts import Token, fill, sections
@@ -45,12 +45,23 @@ def _questions(lesson: str, run: Run, trace: Trace, token: Callable[[int], str])
     with st.container(key="check", border=True):
         number = st.pagination(len(questions), key="question", max_visible_pages=len(questions), persist_state="session")
         question = questions[number - 1]
-        answer = question.ask(run)
+        answer = _answer(question, run)
         wording = Wording.read(sections(lesson, language())[f"ask-{question.id.partition('.')[2]}"])
         if isinstance(answer, Note):
             st.text(words(answer.key, **answer.values))
         else:
             _ask(question.id, wording, answer, trace, token)
+
+
+def _answer(question: Question, run: Run) -> Answer | Note:
+    """The question's answer for this run; asked again only for another run, not at every rerun of the page."""
+    known = st.session_state.setdefault("answers", {})
+    model, ids, place, answer = known.get(question.id, (None, None, None, None))
+    if model is not run.model or place != (run.step, run.unit) or not run.ids.equal(ids):
+        answer = question.ask(run)
+        known[question.id] = run.model, run.ids, (run.step, run.unit), answer
+    found: Answer | Note = answer
+    return found
 
 
 def _ask(name: str, wording: Wording, answer: Answer, trace: Trace, token: Callable[[int], str]) -> None:

@@ -82,7 +82,10 @@ def things_to_try(trace: "Trace") -> None:
 
 
 def see_more(tabs: Mapping[str, Callable[[], None]], trace: "Trace") -> None:
-    """Room 4: a tab for each name (words ``tab.<name>``, introduced by section ``room.<name>``), filled when it is opened."""
+    """Room 4: a tab for each name (words ``tab.<name>``, introduced by section ``room.<name>``), filled when it is opened.
+
+    The first tab is the section ``look``, plain words: no chart, and no chart library, comes with the page's first paint.
+    """
     room("more")
     _tabs(tabs, trace)
 
@@ -90,8 +93,11 @@ def see_more(tabs: Mapping[str, Callable[[], None]], trace: "Trace") -> None:
 @st.fragment
 def _tabs(tabs: Mapping[str, Callable[[], None]], trace: "Trace") -> None:
     introductions = _named("room.")
-    labels = [words(f"tab.{name}") for name in tabs]
-    for tab, (name, fill) in zip(st.tabs(labels, key="more", on_change="rerun"), tabs.items(), strict=True):
+    look, *rest = st.tabs([words("tab.look"), *(words(f"tab.{name}") for name in tabs)], key="more", on_change="rerun")
+    if look.open:
+        with look:
+            st.markdown(texts.fill(_named("look")["look"], trace))
+    for tab, (name, fill) in zip(rest, tabs.items(), strict=True):
         if tab.open:
             with tab:
                 if f"room.{name}" in introductions:
