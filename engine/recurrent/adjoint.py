@@ -62,7 +62,7 @@ def value_name(node: Node) -> str:
 
 @dataclass(frozen=True, kw_only=True)
 class Edge:
-    """A way down in a tree, and what multiplies an adjoint on it: ``by`` (T, B, H) elementwise, ``matrix`` (H, D), or nothing."""
+    """A way down in a tree, and what an adjoint is multiplied with: ``by`` (T, B, H) elementwise, ``matrix`` (H, D) or none."""
 
     to: Part
     by: Tensor | None = None
