@@ -51,6 +51,8 @@ function createStage(host, first) {
   const player = createPlayer(root, store, () => trace, actions, mini);
   const address = createAddress(root);
   let moved = false;
+  let loading = false; // between two traces: the views still hold the old one
+  let { move } = first.header.start;
   const place = () => (({ step, unit, symbol }) => ({ step, unit, symbol }))(store.get());
   const silence = mini ? () => {} : listen(root, actions, () => store.get().playing);
   if (first.header.link) {
@@ -86,7 +88,7 @@ function createStage(host, first) {
   store.subscribe((state, previous) => {
     if (state.hover !== previous.hover || state.symbol !== previous.symbol) links.show(state.hover, state.symbol);
     const elsewhere = ["step", "unit", "symbol"].some((name) => state[name] !== previous[name]);
-    if (elsewhere || ["playing", "speed", "view"].some((name) => state[name] !== previous[name])) show(state);
+    if (!loading && (elsewhere || ["playing", "speed", "view"].some((name) => state[name] !== previous[name]))) show(state);
     if (elsewhere && !mini) {
       moved = true;
       address.write(place());
@@ -101,11 +103,13 @@ function createStage(host, first) {
     show(store.get());
   });
 
-  function load(next) {
+  function load(next, wanted) {
     trace = next;
     readTheme();
     const view = trace.hasBaseline ? store.get().view : "changed";
-    store.set({ ...fit(store.get(), trace), view });
+    loading = true;
+    store.set({ ...fit(wanted, trace), view });
+    loading = false;
     for (const each of views) each.load?.(trace);
     if (compare) compare.node.hidden = !trace.hasBaseline;
     root.classList.toggle("changed", trace.hasBaseline);
@@ -119,7 +123,7 @@ function createStage(host, first) {
   // The faces of the formulas come late, and change their widths.
   const refit = () => panel?.resize();
   readTheme();
-  load(first);
+  load(first, first.header.start);
   watch.observe(root);
   document.fonts.addEventListener("loadingdone", refit);
   const calm = window.matchMedia("(prefers-reduced-motion: reduce)").matches;
@@ -140,11 +144,15 @@ function createStage(host, first) {
     /** A rerun: a new trace, or the same one in perhaps another theme. */
     refresh(next, send) {
       context.send = send;
+      const { start } = next.header;
+      const sent = start.move !== move; // a followed link leads to a place of its own
+      move = start.move;
       if (next.key !== trace.key) {
-        load(next);
+        load(next, sent ? start : store.get());
         if (moved) address.restore(place());
         return undefined;
       }
+      if (sent) store.set(fit(start, trace));
       whatIf?.settle();
       if (moved) address.restore(place());
       const before = scales;

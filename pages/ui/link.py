@@ -49,6 +49,7 @@ def read(kind: type[Config]) -> tuple[Config, tuple[Note, ...]]:
     state = st.session_state
     if state["arrived"] or type(state.get("config")) is not kind:
         state["config"], state["notes"] = from_query(kind, st.query_params.to_dict())
+        _led()
     return state["config"], state["notes"]
 
 
@@ -65,6 +66,16 @@ def follow(params: Mapping[str, str]) -> None:
     """In a callback: go where a link within this page leads. The learner's text stays unless the link brings one."""
     stays = () if "text" in params else ("doc", "from")
     _enter({"text": st.session_state["config"].text} | dict(params), (), stays, {})
+    _led()
+
+
+def moves() -> int:
+    """How often a link has led this visitor to a place: the stage goes there then, and stays where it is at any other run."""
+    return int(st.session_state.get("moves", 0))
+
+
+def _led() -> None:
+    st.session_state["moves"] = moves() + 1
 
 
 def _enter(params: Mapping[str, str], notes: tuple[Note, ...], stays: tuple[str, ...], source: Mapping[str, str]) -> None:

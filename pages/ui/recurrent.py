@@ -16,7 +16,7 @@ def lesson(cell: str, kind: type[Config]) -> None:
     config = rooms.head(kind)
     run = runs.run(cell, config)
     _unknown(run)
-    stage.mount(runs.packed(run, config, language()), key=f"stage-{cell}", on_change=_changed)
+    stage.mount(runs.packed(run, config, language(), link.moves()), key=f"stage-{cell}", on_change=_changed)
     if isinstance(config, GRUConfig):
         conventions.room(run, config)
     rooms.room("try")

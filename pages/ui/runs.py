@@ -100,9 +100,9 @@ def _traced(key: str, _config: RecurrentConfig) -> Trace:
     return model.trace(ids, do=_config.interventions())
 
 
-def packed(run: Run, config: RecurrentConfig, lang: str) -> bytes:
-    """The run as bytes for the stage, in the learner's language."""
-    start = {"step": config.step, "unit": config.unit} | ({"symbol": config.symbol} if config.symbol else {})
+def packed(run: Run, config: RecurrentConfig, lang: str, move: int = 0) -> bytes:
+    """The run as bytes for the stage, in the learner's language; with another ``move`` the stage goes to the config's place."""
+    start = {"step": config.step, "unit": config.unit, "move": move} | ({"symbol": config.symbol} if config.symbol else {})
     return _packed(key(run.cell, config), urlencode(start), lang, run, start)
 
 
