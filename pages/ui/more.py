@@ -36,7 +36,7 @@ def tabs(run: Run, config: RecurrentConfig) -> Tabs:
     }
     if run.cell == "lstm":
         shown["recall"] = _recall
-    return shown | {"code": lambda: _code(run), "data": lambda: _data(run)}
+    return shown | {"code": lambda: _code(run, config), "data": lambda: _data(run)}
 
 
 def _theme() -> Theme:
@@ -238,8 +238,9 @@ def _recall() -> None:
     )
 
 
-def _code(run: Run) -> None:
-    script = export.script(run.trace, run.tokens, run.vocabulary.tokens, model=run.cell)
+def _code(run: Run, config: RecurrentConfig) -> None:
+    place = {"unit": config.unit, "step": config.step}
+    script = export.script(run.trace, run.tokens, run.vocabulary.tokens, model=run.cell, **place)
     _download("download.script", f"{run.cell}.py", "text/x-python", script.encode)
     st.code(script, language="python", height=460)
 
