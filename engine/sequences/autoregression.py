@@ -288,7 +288,7 @@ def fit_mlp(
     scale = Scale.of(train)
     X, y = (scale.to(part) for part in pairs(train, tau))
     model = WindowModel(tau, hidden, scale=scale, generator=generator)
-    optimizer = torch.optim.Adam(model.parameters(), lr=learning_rate)
+    optimizer = torch.optim.Adam(model.parameters(), lr=_rate(learning_rate))
     losses = []
     for _ in range(epochs):
         total = 0.0
@@ -318,7 +318,7 @@ def fit_latent(
         raise ValueError(f"pieces of {num_steps} values and a next one need more than {len(train)} values")
     scale = Scale.of(train)
     model = LatentModel(cell, hidden, scale=scale, generator=generator)
-    optimizer = torch.optim.Adam(model.parameters(), lr=learning_rate)
+    optimizer = torch.optim.Adam(model.parameters(), lr=_rate(learning_rate))
     pieces = scale.to(np.lib.stride_tricks.sliding_window_view(train, num_steps + 1))
     losses = []
     for _ in range(updates):
@@ -328,6 +328,13 @@ def fit_latent(
         losses.append(_step(optimizer, loss, clip=list(model.parameters())))
     tenths = np.array_split(np.array(losses), min(10, len(losses)))
     return Fit(model=model, losses=np.array([tenth.mean() for tenth in tenths]))
+
+
+def _rate(learning_rate: float) -> float:
+    """The learning rate, if it is a finite number of at least 0 (0: nothing will change)."""
+    if not 0 <= learning_rate < INFINITY:
+        raise ValueError(f"the learning rate must be a finite number of at least 0, not {learning_rate}")
+    return learning_rate
 
 
 def _step(optimizer: torch.optim.Optimizer, loss: Tensor, clip: list[nn.Parameter] | None = None) -> float:

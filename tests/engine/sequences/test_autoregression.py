@@ -131,6 +131,15 @@ def test_the_scale_is_that_of_the_training_part():
     assert Scale.of(np.full(4, 2.0)) == Scale(mean=2.0, deviation=1.0)
 
 
+def test_opt_08_a_rate_of_0_changes_nothing_and_one_without_value_is_refused():
+    still = fit_mlp(SERIES, learning_rate=0.0, epochs=2, generator=seeded(1))
+    assert still.losses[0] == pytest.approx(still.losses[1], abs=1e-12)
+    for rate in (float("nan"), float("inf"), -0.1):
+        for fit in (fit_mlp, fit_latent):
+            with pytest.raises(ValueError, match="finite number of at least 0"):
+                fit(SERIES, learning_rate=rate, generator=seeded(1))
+
+
 def test_refusals_say_what_is_needed():
     model = window_model()
     for starts in ([4], [42], []):
