@@ -1,0 +1,1 @@
+"""The parts of a Transformer: residual connections and norms."""
