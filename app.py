@@ -17,7 +17,8 @@ os.environ.setdefault("OMP_NUM_THREADS", "1")  # two threads and a busy neighbou
 import streamlit as st
 from starlette.middleware import Middleware
 
-from pages.ui.serving import Headers, warm
+from pages import catalog
+from pages.ui.serving import Headers, routes, warm
 
 FRAME = Path(__file__).resolve().parent / "pages" / "ui" / "main.py"
 
@@ -30,4 +31,6 @@ async def started(_: st.App) -> AsyncIterator[dict[str, Any] | None]:
     yield None
 
 
-app = st.App(FRAME, lifespan=started, middleware=[Middleware(Headers)])
+PAGES = ("", *(lesson.key for lesson in catalog.LESSONS if lesson.ready))
+
+app = st.App(FRAME, lifespan=started, routes=routes(PAGES), middleware=[Middleware(Headers)])

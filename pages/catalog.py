@@ -45,3 +45,10 @@ LESSONS: tuple[Lesson, ...] = tuple(
 def chapters() -> dict[str, tuple[Lesson, ...]]:
     """The lessons of each chapter, in order."""
     return {chapter: tuple(lesson for lesson in LESSONS if lesson.chapter == chapter) for chapter in ROAD}
+
+
+def near(key: str) -> tuple[Lesson, ...]:
+    """The lessons that are ready around the one with this key: the one before, itself, the one after."""
+    ready = [lesson for lesson in LESSONS if lesson.ready]
+    place = next((number for number, lesson in enumerate(ready) if lesson.key == key), None)
+    return () if place is None else tuple(ready[max(place - 1, 0) : place + 2])

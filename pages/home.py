@@ -8,20 +8,21 @@ from pages import catalog
 from pages.ui import link
 from pages.ui.words import words
 
-ready = [lesson for lesson in catalog.LESSONS if lesson.ready]
+SHOWN = "lstm"  # the model at work at the top
 
 with st.container(key="hero"):
     with st.container(key="claim"):
         st.title(words("home.title"), anchor=False)
         st.markdown(words("home.idea"))
-        with st.container(key="start", horizontal=True):
-            for lesson in ready:
-                label = words("home.start", lesson=words(f"lesson.{lesson.key}.title"))
-                st.page_link(lesson.script, label=label, query_params=link.to(lesson.key), icon=":material/arrow_forward:")
+        label = words("home.start", lesson=words(f"lesson.{SHOWN}.title"))
+        with st.container(key="start"):
+            st.page_link(
+                catalog.FOLDER / f"{SHOWN}.py", label=label, query_params=link.to(SHOWN), icon=":material/arrow_forward:"
+            )
     stage = st.container(key="hero-stage")
 
 st.header(words("home.road"), anchor=False)
-st.caption(words("home.road.idea", count=len(ready)))
+st.caption(words("home.road.idea", count=sum(lesson.ready for lesson in catalog.LESSONS)))
 
 with st.container(key="road"):
     for chapter, lessons in catalog.chapters().items():
@@ -41,4 +42,4 @@ with st.container(key="road"):
 from pages.ui import miniature  # noqa: E402
 
 with stage:
-    miniature.show(f"lstm?{urlencode(link.to('lstm'))}")
+    miniature.show(f"{SHOWN}?{urlencode(link.to(SHOWN))}")

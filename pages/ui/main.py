@@ -8,7 +8,7 @@ from pages.ui.serving import painted
 from pages.ui.words import LANGUAGES, language, words
 
 home = st.Page(catalog.FOLDER / "home.py", default=True)
-lessons = {one: st.Page(one.script, url_path=one.key) for one in catalog.LESSONS if one.ready}
+lessons = {one.key: st.Page(one.script, url_path=one.key) for one in catalog.LESSONS if one.ready}
 page = st.navigation([home, *lessons.values()], position="hidden")
 
 with link.visit(page.url_path):
@@ -19,13 +19,13 @@ with link.visit(page.url_path):
         layout="wide",
         menu_items={"About": words("home.idea")},
     )
-    theme.apply()
 
     with st.container(horizontal=True, vertical_alignment="center", key="bar"):
         st.page_link(home, label=f"**{words('name')}**", query_params=link.to(""))
-        for lesson, target in lessons.items():
-            label = f"{lesson.number} {words(f'lesson.{lesson.key}.title')}"
-            st.page_link(target, label=label, query_params=link.to(lesson.key))
+        with st.container(horizontal=True, key="near", width="content"):
+            for lesson in catalog.near(page.url_path):
+                label = f"{lesson.number} {words(f'lesson.{lesson.key}.title')}"
+                st.page_link(lessons[lesson.key], label=label, query_params=link.to(lesson.key))
         st.space("stretch")
         link.show("language", language())
         st.segmented_control(

@@ -1,4 +1,8 @@
-"""What the server does beside running pages: headers on every answer, heavy packages loaded before they are needed."""
+"""What the server does beside running pages: headers on every answer, Streamlit's shell with our style sheet in it, heavy
+packages loaded before they are needed.
+
+The style sheet stands in the shell, not in a page's run: the first thing painted is painted right, and nothing jumps.
+"""
 
 import base64
 import gc
@@ -6,13 +10,19 @@ import hashlib
 import importlib
 import re
 import threading
+from functools import partial
 from pathlib import Path
 
 import streamlit as st
 from starlette.datastructures import MutableHeaders
+from starlette.requests import Request
+from starlette.responses import Response
+from starlette.routing import Route
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
+STYLE = (Path(__file__).resolve().parents[2] / "assets" / "theme" / "frame.css").read_bytes()
 SHELL = (Path(st.__file__).parent / "static" / "index.html").read_bytes()
+LINK = f'<link rel="stylesheet" href="./frame.css?{hashlib.sha256(STYLE).hexdigest()[:12]}" />\n  </head>'.encode()
 INLINE = [hashlib.sha256(script).digest() for script in re.findall(rb"<script>(.*?)</script>", SHELL, re.DOTALL)]
 ALLOWED = " ".join(f"'sha256-{base64.b64encode(digest).decode()}'" for digest in INLINE)  # Streamlit's own inline script
 
@@ -27,6 +37,8 @@ HEADERS = {
 }
 
 HEAVY = ("torch", "pages.ui.recurrent")  # all that a lesson page imports
+
+FOREVER = {"Cache-Control": "public, max-age=31536000, immutable"}  # its address changes with its content
 
 painted = threading.Event()  # set when the first page has been run
 
@@ -44,6 +56,18 @@ class Headers:
             await send(message)
 
         await self.app(scope, receive, answer)
+
+
+def routes(pages: tuple[str, ...]) -> list[Route]:
+    """The shell at the address of every page, and the style sheet."""
+    shell = SHELL.replace(b"<title>Streamlit</title>", b"<title>Unrolled</title>").replace(b"</head>", LINK)
+    page = partial(_answer, body=shell, kind="text/html", headers={"Cache-Control": "no-cache"})
+    style = partial(_answer, body=STYLE, kind="text/css", headers=FOREVER)
+    return [Route(f"/{name}", page) for name in pages] + [Route("/frame.css", style)]
+
+
+async def _answer(_: Request, body: bytes, kind: str, headers: dict[str, str]) -> Response:
+    return Response(body, media_type=kind, headers=headers)
 
 
 def warm(patience: float = 5.0) -> None:
