@@ -35,7 +35,7 @@ def choose_model(page: Page, name: str) -> None:
 
 
 def go(page: Page, name: str) -> None:
-    page.locator(".st-key-bar").get_by_role("link", name=name).click()
+    page.locator(".st-key-bar, .st-key-road").get_by_role("link", name=name).first.click()
     settle(page)
 
 

@@ -1,6 +1,6 @@
 """The one list of lessons."""
 
-from pages.catalog import LESSONS, ROAD, chapters
+from pages.catalog import LESSONS, ROAD, chapters, near
 
 
 def test_twenty_lessons_in_four_chapters():
@@ -20,3 +20,10 @@ def test_twenty_lessons_in_four_chapters():
 def test_a_lesson_is_ready_when_its_page_is_there():
     for lesson in LESSONS:
         assert lesson.ready == lesson.script.is_file()
+
+
+def test_the_lessons_around_one():
+    ready = [lesson for lesson in LESSONS if lesson.ready]
+    assert near("") == near("no such lesson") == ()
+    for number, lesson in enumerate(ready):
+        assert near(lesson.key) == tuple(ready[max(number - 1, 0) : number + 2])

@@ -1,6 +1,7 @@
 """Headers of every answer, and what the server loads when."""
 
 import gc
+import re
 import sys
 import threading
 
@@ -30,6 +31,19 @@ def test_no_script_but_ours_may_run():
     assert "unsafe" not in policy["script-src"]
     assert policy["script-src"].count("'sha256-") == 1
     assert policy["object-src"] == policy["default-src"].replace("self", "none")
+
+
+def test_every_page_comes_with_the_style_sheet():
+    client = TestClient(Starlette(routes=serving.routes(("", "lstm"))))
+    for path in ("/", "/lstm"):
+        page = client.get(path)
+        assert page.headers["content-type"].startswith("text/html")
+        (address,) = re.findall(r'<link rel="stylesheet" href="\./(frame\.css[^"]*)"', page.text)
+        assert "<title>Unrolled</title>" in page.text
+        assert page.text.count("<script>") == serving.HEADERS["Content-Security-Policy"].count("sha256-")
+    style = client.get(f"/{address}")
+    assert style.headers["content-type"].startswith("text/css")
+    assert style.content == serving.STYLE
 
 
 def test_warming_waits_for_the_first_page(monkeypatch):
