@@ -29,7 +29,7 @@ EXCERPT = checkpoints.SHIPPED / "held_out.txt"
 EXCERPT_ROWS = 4  # rows in which the excerpt is read when its loss is taken
 NOISE = 20
 RECALL_TEST_SEED = 1
-TEXT_BATCHES: dict[str, Any] = {"batch_size": 64, "num_steps": 64, "sampling": "sequential", "unknown_share": 0.005}
+TEXT_BATCHES: dict[str, Any] = {"batch_size": 16, "num_steps": 64, "sampling": "sequential", "unknown_share": 0.005}
 RECALL_BATCHES: dict[str, Any] = {"batch_size": 64, "noise": NOISE}
 
 
@@ -47,7 +47,7 @@ def _character_model(cell: str, learning_rate: float, **switches: Any) -> Recipe
     return Recipe(
         model={"cell": cell, "hidden_size": 64, **switches},
         training=TrainingConfig(
-            steps=8_000, learning_rate=learning_rate, schedule="cosine", warmup=100, final_rate=0.01, held_out_every=1_000
+            steps=30_000, learning_rate=learning_rate, schedule="cosine", warmup=100, final_rate=0.01, held_out_every=3_000
         ),
     )
 
@@ -62,8 +62,8 @@ def _recall_model(forget_bias: float) -> Recipe:
 
 RECIPES: Mapping[str, Recipe] = MappingProxyType(
     {
-        "rnn": _character_model("rnn", 8e-3),
-        "lstm": _character_model("lstm", 2e-2, forget_bias=1.0),
+        "rnn": _character_model("rnn", 1e-2),
+        "lstm": _character_model("lstm", 3e-2, forget_bias=1.0),
         "gru": _character_model("gru", 2e-2),
         "recall-bias-0": _recall_model(0.0),
         "recall-bias-2": _recall_model(2.0),
@@ -197,7 +197,7 @@ def main(arguments: list[str]) -> int:
         start = time.monotonic()
 
         def show(event: TrainingEvent, name: str = name, start: float = start) -> None:
-            if event.step % 500 == 0 or event.held_out is not None:
+            if event.step % 1_000 == 0 or event.held_out is not None:
                 held_out = "" if event.held_out is None else f", held-out {event.held_out:.3f}"
                 print(
                     f"{name}: step {event.step}, loss {event.loss:.3f}{held_out}, {time.monotonic() - start:.0f} s", flush=True

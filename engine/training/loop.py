@@ -19,6 +19,7 @@ from torch.nn import functional
 from engine.metrics import clip_by_norm, perplexity
 from engine.text.batches import carry
 from engine.training.batch import IGNORED, Batch
+from engine.training.optimizers import SGD, Adam, Optimizer
 
 Source = Callable[[torch.Generator], Iterator[Batch]]
 
@@ -90,7 +91,7 @@ def train(
         held_out: measures the model, for instance with ``mean_loss``; asked as ``config.held_out_every`` says.
     """
     parameters: list[Tensor] = [parameter for parameter in model.parameters() if parameter.requires_grad]
-    optimizer = _optimizer(config, parameters)
+    optimizer: Optimizer = SGD() if config.optimizer == "sgd" else Adam(parameters)
     good = [parameter.detach().clone() for parameter in parameters]
     batches, state, tokens = source(generator), None, 0
 
@@ -111,11 +112,7 @@ def train(
             return
         with torch.no_grad():
             torch._foreach_copy_(good, parameters)
-        for group in optimizer.param_groups:
-            group["lr"] = rate
-        for parameter, gradient in zip(parameters, gradients, strict=True):
-            parameter.grad = gradient
-        optimizer.step()
+            optimizer.step(parameters, gradients, rate)
         last = step == config.steps
         if last and not all(bool(parameter.isfinite().all()) for parameter in parameters):
             _restore(parameters, good)
@@ -164,12 +161,6 @@ def _gradients(model: nn.Module, parameters: Sequence[Tensor], batch: Batch, sta
     scores, state = model(batch.X, state)
     loss = functional.cross_entropy(scores.flatten(0, 1), batch.Y.flatten(), ignore_index=IGNORED)
     return loss.item(), list(torch.autograd.grad(loss, parameters)), state
-
-
-def _optimizer(config: TrainingConfig, parameters: Sequence[Tensor]) -> torch.optim.Optimizer:
-    if config.optimizer == "sgd":
-        return torch.optim.SGD(parameters, lr=config.learning_rate, foreach=True)
-    return torch.optim.Adam(parameters, lr=config.learning_rate, foreach=True)
 
 
 def _restore(parameters: list[Tensor], good: list[Tensor]) -> None:
