@@ -107,7 +107,9 @@ def masked_softmax(S: Tensor, mask: Tensor | None = None) -> Tensor:
     infinity share the weight among themselves. The arguments are not written to, and a hidden score may even be NaN. Raises
     ``ValueError`` for a mask of other numbers than 0 and 1.
     """
-    scores = S if S.is_floating_point() else S.to(torch.get_default_dtype())
+    scores = torch.as_tensor(S)
+    if not scores.is_floating_point():
+        scores = scores.to(torch.get_default_dtype())
     if mask is not None:
         keep = torch.as_tensor(mask)
         if keep.dtype != torch.bool and bool(((keep != 0) & (keep != 1)).any()):

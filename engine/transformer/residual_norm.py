@@ -178,12 +178,16 @@ def stack_tables(depth: int, norm: str | None, axes: str) -> Mapping[str, Mappin
 def add_norm(
     X: Tensor, f: Callable[[Tensor], Tensor], place: str = "post", norm: Callable[[Tensor], Tensor] | None = layer_norm
 ) -> Tensor:
-    """A sublayer f with its residual: "post" is norm(X + f(X)), "pre" is X + f(norm(X)); without a norm X + f(X)."""
+    """A sublayer f with its residual: "post" is norm(X + f(X)), "pre" is X + f(norm(X)); without a norm X + f(X).
+
+    Raises ``ValueError`` where f changes the shape: it could then only be added to something else than its input.
+    """
     if place not in PLACES:
         raise ValueError(f"place is one of {', '.join(PLACES)}, not {place!r}")
-    if norm is None:
-        return X + f(X)
-    return norm(X + f(X)) if place == "post" else X + f(norm(X))
+    added = f(norm(X) if norm is not None and place == "pre" else X)
+    if added.shape != X.shape:
+        raise ValueError(f"a residual adds what has the input's shape: {tuple(X.shape)} and {tuple(added.shape)}")
+    return norm(X + added) if norm is not None and place == "post" else X + added
 
 
 @dataclass(frozen=True, kw_only=True)

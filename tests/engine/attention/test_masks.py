@@ -227,7 +227,9 @@ def test_no_keys_at_all():
     assert trace.notes[0].values["count"] == 2
 
 
-def test_whole_numbers_are_taken_as_scores():
+def test_whole_numbers_lists_and_arrays_are_taken_as_scores():
+    close(masked_softmax([1.0, 1.0], np.array([True, True])), [0.5, 0.5])
+    close(masked_softmax(np.zeros((2, 2)), torch.tensor([[0, 1], [1, 1]], dtype=torch.uint8)), [[0, 1], [0.5, 0.5]])
     close(masked_softmax(torch.tensor([1, 1, 5]), [1, 1, 0]), [0.5, 0.5, 0])
 
 

@@ -117,6 +117,8 @@ def test_ln_09_before_and_after():
     np.testing.assert_allclose(add_norm(x, lambda v: 2 * v, norm=None), 3 * x)
     with pytest.raises(ValueError, match="pre, post"):
         add_norm(x, lambda v: v, "mid")
+    with pytest.raises(ValueError, match="input's shape"):
+        add_norm(x, lambda v: v[:1])
 
 
 def test_a_block_that_computes_nothing_hands_on_its_input():
