@@ -107,9 +107,7 @@ def to(page: str) -> dict[str, str]:
     return own | {name: here[name] for name in SHARED if name in here}
 
 
-def choose_language() -> None:
+def choose_language(lang: str) -> None:
     """Callback of the language switch."""
-    chosen = st.session_state["language"]
-    if chosen in LANGUAGES:
-        st.session_state["lang"] = chosen
-        st.query_params["lang"] = chosen
+    st.session_state["lang"] = lang
+    st.query_params["lang"] = lang

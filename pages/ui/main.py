@@ -3,7 +3,7 @@
 import streamlit as st
 
 from pages import catalog
-from pages.ui import link, theme
+from pages.ui import link
 from pages.ui.serving import painted
 from pages.ui.words import LANGUAGES, language, words
 
@@ -15,7 +15,6 @@ with link.visit(page.url_path):
     title = words(f"lesson.{page.url_path}.title") if page.url_path else words("home.title")
     st.set_page_config(
         page_title=f"{title} · {words('name')}",
-        page_icon=str(theme.ICON),
         layout="wide",
         menu_items={"About": words("home.idea")},
     )
@@ -27,16 +26,9 @@ with link.visit(page.url_path):
                 label = f"{lesson.number} {words(f'lesson.{lesson.key}.title')}"
                 st.page_link(lessons[lesson.key], label=label, query_params=link.to(lesson.key))
         st.space("stretch")
-        link.show("language", language())
-        st.segmented_control(
-            words("frame.language"),
-            LANGUAGES,
-            format_func=LANGUAGES.__getitem__,
-            required=True,
-            key="language",
-            on_change=link.choose_language,
-            label_visibility="collapsed",
-        )
+        for code, name in LANGUAGES.items():
+            if code != language():
+                st.button(name, key=f"language-{code}", type="tertiary", on_click=link.choose_language, args=(code,))
 
     page.run()
 

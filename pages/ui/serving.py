@@ -20,7 +20,9 @@ from starlette.responses import Response
 from starlette.routing import Route
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-STYLE = (Path(__file__).resolve().parents[2] / "assets" / "theme" / "frame.css").read_bytes()
+THEME = Path(__file__).resolve().parents[2] / "assets" / "theme"
+STYLE = (THEME / "frame.css").read_bytes()
+ICON = (THEME / "icon.png").read_bytes()
 SHELL = (Path(st.__file__).parent / "static" / "index.html").read_bytes()
 LINK = f'<link rel="stylesheet" href="./frame.css?{hashlib.sha256(STYLE).hexdigest()[:12]}" />\n  </head>'.encode()
 INLINE = [hashlib.sha256(script).digest() for script in re.findall(rb"<script>(.*?)</script>", SHELL, re.DOTALL)]
@@ -59,11 +61,13 @@ class Headers:
 
 
 def routes(pages: tuple[str, ...]) -> list[Route]:
-    """The shell at the address of every page, and the style sheet."""
+    """The shell at the address of every page, the style sheet, and the icon (in place of Streamlit's)."""
     shell = SHELL.replace(b"<title>Streamlit</title>", b"<title>Unrolled</title>").replace(b"</head>", LINK)
     page = partial(_answer, body=shell, kind="text/html", headers={"Cache-Control": "no-cache"})
     style = partial(_answer, body=STYLE, kind="text/css", headers=FOREVER)
-    return [Route(f"/{name}", page) for name in pages] + [Route("/frame.css", style)]
+    icon = partial(_answer, body=ICON, kind="image/png", headers={"Cache-Control": "public, max-age=86400"})
+    own = [Route("/frame.css", style), Route("/favicon.png", icon)]
+    return [*(Route(f"/{name}", page) for name in pages), *own]
 
 
 async def _answer(_: Request, body: bytes, kind: str, headers: dict[str, str]) -> Response:

@@ -5,7 +5,6 @@ from functools import cache
 from pathlib import Path
 
 FOLDER = Path(__file__).resolve().parents[2] / "assets" / "theme"
-ICON = FOLDER / "icon.png"
 
 
 @cache

@@ -44,6 +44,7 @@ def test_every_page_comes_with_the_style_sheet():
     style = client.get(f"/{address}")
     assert style.headers["content-type"].startswith("text/css")
     assert style.content == serving.STYLE
+    assert client.get("/favicon.png").content == serving.ICON
 
 
 def test_warming_waits_for_the_first_page(monkeypatch):
