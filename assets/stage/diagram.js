@@ -6,8 +6,11 @@ import { importMath } from "./formula.js";
 import { arrowhead, placeDiagram, roundedPath } from "./geometry.js";
 import { formatNumber } from "./numbers.js";
 import { strength } from "./scales.js";
+import { paintRow } from "./rows.js";
 import { tokenKind } from "./timeline.js";
+import { seen } from "./where.js";
 
+const ROW = [54, 9]; // px of a vector drawn on a wire
 const CORNER = 9;
 const ARROW = 8;
 const WIDEST = 9; // px of the band at the end of its scale; at 0 only the hairline is left
@@ -88,18 +91,27 @@ export function createDiagram(parent, context) {
       name.style.color = `var(--text-${trace.header.symbols[label.carries].role})`;
       node.append(name);
     }
-    node.append(number, base);
+    // A vector is drawn whole, one mark a unit; of a row of weights the number of this cell stands beside it.
+    const row = trace.length?.(label.carries) > 1 ? element("canvas", { class: "row" }) : null;
+    if (row) node.append(row);
+    if (!row || trace.axes(label.carries).endsWith("S")) node.append(number);
+    node.append(base);
     node.style.left = `${label.at[0]}px`;
     node.style.top = `${label.at[1]}px`;
     react(node, symbol);
     links.add(symbol, node);
     overlay.append(node);
-    parts.labels.push({ carries: label.carries, number, base });
+    parts.labels.push({ carries: label.carries, number, base, row });
   }
 
   /** Draw everything for the present size of the box. Done on the first mount, on a new size and for a new model. */
   function draw() {
     const { layout, diagram } = trace.header;
+    // A diagram of many boxes scrolls where there is no room for it.
+    if (layout.narrowest) {
+      parent.classList.add("picture-scroll");
+      box.style.minWidth = `${layout.narrowest}px`;
+    }
     const width = box.clientWidth;
     if (!width) return;
     const height = Math.round(Math.min(Math.max((width * layout.height) / layout.width, layout.least), layout.height * 1.12));
@@ -128,16 +140,18 @@ export function createDiagram(parent, context) {
   }
 
   function show(state) {
-    const { step, unit } = state;
+    const at = seen(state);
+    const { step } = at;
     for (const { carries, band } of parts.wires) {
-      const number = trace.value(carries, step, unit);
+      const number = trace.number(carries, at);
       band.style.stroke = context.scales().of(carries).css(number);
       band.style.strokeWidth = `${WIDEST * strength(number, context.scales().limitsOf(carries))}px`;
     }
-    for (const { carries, number, base } of parts.labels) {
-      const now = trace.value(carries, step, unit);
+    for (const { carries, number, base, row } of parts.labels) {
+      const now = trace.number(carries, at);
       setText(number, formatNumber(now));
-      const before = trace.value(carries, step, unit, true);
+      if (row) paintRow(row, trace.along(carries, at), context.scales().of(carries), ROW);
+      const before = row ? NaN : trace.number(carries, at, true);
       setText(base, Number.isNaN(before) || before === now ? "" : formatNumber(before));
     }
     if (parts.token) {

@@ -6,6 +6,9 @@ const HALF = {
   product: [11, 11],
   sum: [11, 11],
   complement: [15, 11],
+  matmul: [11, 11],
+  quotient: [11, 11],
+  scale: [11, 11],
   input: [22, 13],
   output: [20, 13],
 };

@@ -13,6 +13,10 @@ export function keyAction(key, target, actions, playing) {
       return () => actions.unitBy(-1);
     case "ArrowDown":
       return () => actions.unitBy(1);
+    case "PageUp":
+      return actions.headBy ? () => actions.headBy(-1) : null;
+    case "PageDown":
+      return actions.headBy ? () => actions.headBy(1) : null;
     case "Home":
       return actions.first;
     case "End":

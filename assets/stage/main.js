@@ -1,5 +1,6 @@
 // The stage: receives a trace once and plays it. Streamlit calls the default export again on every rerun.
 
+import { createBoard } from "./board.js";
 import { createDiagram } from "./diagram.js";
 import { createDistribution } from "./distribution.js";
 import { choice, element } from "./dom.js";
@@ -7,7 +8,8 @@ import { createAddress, listen } from "./keyboard.js";
 import { createLinks } from "./links.js";
 import { createPanel, createTable } from "./panel.js";
 import { createPlayer } from "./player.js";
-import { readTrace } from "./reader.js";
+import { Positions, positionActions } from "./positions.js";
+import { Trace, readTrace } from "./reader.js";
 import { createScales, luminance, parseColour } from "./scales.js";
 import { SPEEDS, createActions, createStore, fit } from "./store.js";
 import { createStrips, createTip, icon } from "./strips.js";
@@ -15,25 +17,34 @@ import { columnWidths, createTimeline, createTransport } from "./timeline.js";
 import { createWhatIf } from "./whatif.js";
 
 const instances = new WeakMap();
+// Where a learner is: each stage has some of these.
+const PLACE = ["step", "key", "head", "unit", "cut", "symbol", "layer"];
+
+const open = (data) => readTrace(data, (header, block) => (header.views ? new Positions(header, block) : new Trace(header, block)));
 
 function createStage(host, first) {
-  const { mini, words } = first.header;
+  const { mini, words, views: asked } = first.header;
   const root = element("div", { class: mini ? "stage mini" : "stage", role: "group", "aria-label": words.stage });
   host.append(root);
   let trace = first;
   let scales = null;
   let theme = "";
   const store = createStore({ ...fit(first.header.start, first), hover: null, playing: false, speed: 1, view: "changed" });
-  const actions = createActions(store, () => trace);
+  const actions = { ...createActions(store, () => trace), ...(asked ? positionActions(store, () => trace) : {}) };
   const links = createLinks(root);
-  const context = { store, actions, links, words, icon, tip: createTip(root), scales: () => scales, send: () => {} };
-  const layout = root.appendChild(element("div", { class: "layout" }));
-  const area = (name) => layout.appendChild(element("div", { class: `area ${name}` }));
+  const context = { store, actions, links, words, icon, tip: createTip(root), scales: () => scales, send: () => {}, trace: () => trace, colours };
+  const layout = root.appendChild(element("div", { class: asked ? "layout board" : "layout" }));
+  const areas = new Map();
+  const area = (name) => {
+    if (!areas.has(name)) areas.set(name, layout.appendChild(element("div", { class: `area ${name}` })));
+    return areas.get(name);
+  };
+  const ofCell = (create, name) => (mini || asked ? null : create(area(name), context));
 
-  const diagram = createDiagram(area("picture"), context);
+  const diagram = asked ? null : createDiagram(area("picture"), context);
   const time = area("time");
   const transport = createTransport(time, context, SPEEDS);
-  const views = [diagram, transport];
+  const views = [diagram, transport].filter(Boolean);
   let compare = null;
   if (!mini) {
     const texts = [["changed", words.changed], ["baseline", words.baseline], ["difference", words.difference]];
@@ -42,21 +53,34 @@ function createStage(host, first) {
     transport.space.after(compare.node);
   }
   const timeline = createTimeline(time, context);
-  const strips = mini ? null : createStrips(time, context);
-  const panel = mini ? null : createPanel(area("side"), context);
-  const distribution = mini ? null : createDistribution(area("next"), context);
-  const whatIf = mini ? null : createWhatIf(area("what"), context);
-  views.push(...[timeline, strips, panel, distribution, whatIf].filter(Boolean));
+  const strips = ofCell(createStrips, "time");
+  const panel = ofCell(createPanel, "side");
+  const distribution = ofCell(createDistribution, "next");
+  const whatIf = ofCell(createWhatIf, "what");
+  const board = asked ? createBoard(asked, area, context) : [];
+  views.push(...[timeline, strips, panel, distribution, whatIf, ...board].filter(Boolean));
   views.push(createTable(root, context));
   const player = createPlayer(root, store, () => trace, actions, mini);
   const address = createAddress(root);
   let moved = false;
   let loading = false; // between two traces: the views still hold the old one
   let { move } = first.header.start;
-  const place = () => (({ step, unit, symbol }) => ({ step, unit, symbol }))(store.get());
+  const place = () => {
+    const { step, unit, symbol, layer } = store.get();
+    if (asked) return trace.fit(store.get());
+    return { step, unit, symbol, ...(trace.layers.length > 1 ? { layer } : {}) };
+  };
   const silence = mini ? () => {} : listen(root, actions, () => store.get().playing);
   if (first.header.link) {
     root.append(element("a", { class: "cover", href: first.header.link, target: "_self", "aria-label": words.mini_label }));
+  }
+
+  /** What a map is drawn with beside its scale. */
+  function colours() {
+    const style = getComputedStyle(root);
+    const own = (name) => style.getPropertyValue(name).trim();
+    const texts = [own("--ink"), own("--paper")];
+    return { line: own("--hatch"), texts, parsed: texts.map(parseColour), face: own("--face") };
   }
 
   /** The colours that the page has now; made anew only when the theme has changed. */
@@ -77,6 +101,7 @@ function createStage(host, first) {
     timeline.resize(widths.token);
     strips?.resize(widths.strip);
     panel?.resize();
+    for (const view of board) view.resize?.();
   }
 
   function show(state) {
@@ -87,13 +112,23 @@ function createStage(host, first) {
 
   store.subscribe((state, previous) => {
     if (state.hover !== previous.hover || state.symbol !== previous.symbol) links.show(state.hover, state.symbol);
-    const elsewhere = ["step", "unit", "symbol"].some((name) => state[name] !== previous[name]);
-    if (!loading && (elsewhere || ["playing", "speed", "view"].some((name) => state[name] !== previous[name]))) show(state);
+    const elsewhere = PLACE.some((name) => state[name] !== previous[name]);
+    if (state.layer !== previous.layer) enter(state.layer);
+    if (!loading && (elsewhere || ["playing", "speed", "view", "peek", "mean"].some((name) => state[name] !== previous[name]))) show(state);
     if (elsewhere && !mini) {
       moved = true;
       address.write(place());
     }
   });
+
+  /** Look at another layer: all that is drawn of a cell is drawn of that one. */
+  function enter(layer) {
+    trace.layer = layer;
+    for (const each of views) each.load?.(trace);
+    resize();
+    links.show(null, store.get().symbol);
+    links.refresh();
+  }
 
   let width = 0;
   const watch = new ResizeObserver(() => {
@@ -108,7 +143,9 @@ function createStage(host, first) {
     readTheme();
     const view = trace.hasBaseline ? store.get().view : "changed";
     loading = true;
-    store.set({ ...fit(wanted, trace), view });
+    const fitting = fit(wanted, trace);
+    trace.layer = fitting.layer ?? 0;
+    store.set({ ...fitting, view });
     loading = false;
     for (const each of views) each.load?.(trace);
     if (compare) compare.node.hidden = !trace.hasBaseline;
@@ -137,7 +174,7 @@ function createStage(host, first) {
     silence();
     document.fonts.removeEventListener("loadingdone", refit);
     watch.disconnect();
-    diagram.destroy();
+    for (const view of views) view.destroy?.();
   }
 
   return {
@@ -153,7 +190,7 @@ function createStage(host, first) {
         return undefined;
       }
       if (sent) store.set(fit(start, trace));
-      whatIf?.settle();
+      for (const view of views) view.settle?.();
       if (moved) address.restore(place());
       const before = scales;
       readTheme();
@@ -172,7 +209,7 @@ function createStage(host, first) {
 
 export default function ({ parentElement, data, setTriggerValue }) {
   if (!(data instanceof Uint8Array)) return undefined;
-  const trace = readTrace(data);
+  const trace = open(data);
   const language = JSON.stringify(trace.header.words);
   let stage = instances.get(parentElement);
   if (!stage || stage.language !== language) {

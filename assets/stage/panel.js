@@ -3,6 +3,7 @@
 import { element, sentence, setText } from "./dom.js";
 import { colourSymbols, fillSlots, importMath } from "./formula.js";
 import { formatNumber, formatShort } from "./numbers.js";
+import { seen, whereIs } from "./where.js";
 
 export function createPanel(parent, context) {
   const { actions, links, words } = context;
@@ -33,7 +34,9 @@ export function createPanel(parent, context) {
       });
     });
 
-  const equationOf = (symbol) => trace.header.equations.find((equation) => equation.name === symbol);
+  // A symbol that no equation defines (an input, a mask) is read alone.
+  const equationOf = (symbol) =>
+    trace.header.equations.find((equation) => equation.name === symbol) ?? { plugged: "", doc: "", ...trace.header.symbols[symbol] };
 
   /** Shrink a formula that is wider than its box, down to what can still be read; beyond that its box scrolls. */
   function fitWidth(box, smallest) {
@@ -93,23 +96,26 @@ export function createPanel(parent, context) {
       fitWidth(large, 12);
       fitWidth(plugged, 11);
     },
-    update({ step, unit, symbol }) {
+    update(state) {
+      const { symbol } = state;
+      const at = seen(state);
       if (symbol !== current) choose(symbol);
-      const token = trace.header.tokens[step];
-      const where = { step: step + 1, steps: trace.steps, token, unit, units: trace.units };
-      setText(place, sentence(numbers ? words.where : words.where_row, where));
+      setText(place, whereIs(trace, words, at, numbers ? words.where : words.where_row));
       if (!numbers) return;
-      fillSlots(numbers, (slot) => trace.value(slot, step, unit));
+      fillSlots(numbers, (slot) => trace.slot(symbol, slot, at));
       fitWidth(plugged, 11);
-      const change = trace.intervention(symbol, step, unit);
+      const change = trace.intervention(symbol, at.step, at.unit, at.head);
       clamped.hidden = !change;
       if (change) {
-        const given = formatNumber(trace.value(`${symbol}:0`, step, unit));
+        const given = formatNumber(trace.slot(symbol, `${symbol}:0`, at));
         setText(clamped, sentence(words.clamped, { given, set: formatShort(change.value) }));
       }
     },
   };
 }
+
+/** The symbols of the text alternative. */
+const rowsOf = (trace) => (trace.header.table ?? trace.header.layout.strips).filter((name) => trace.has(name));
 
 /** The numbers of the present cell as a table, for those who cannot see the picture. Also the polite live region. */
 export function createTable(parent, context) {
@@ -126,23 +132,24 @@ export function createTable(parent, context) {
   return {
     load(next) {
       trace = next;
-      cells = trace.header.layout.strips.filter((name) => trace.has(name)).map((name) => {
+      cells = rowsOf(trace).map((name) => {
         const cell = element("td", { "data-cell": name });
         const row = element("tr", {}, element("th", { scope: "row", text: trace.header.symbols[name].name }), cell);
         return { name, cell, row };
       });
       body.replaceChildren(...cells.map(({ row }) => row));
     },
-    update({ step, unit, symbol, playing }) {
-      const place = { step: step + 1, steps: trace.steps, token: trace.header.tokens[step], unit };
-      setText(caption, sentence(words.cell, place));
-      for (const { name, cell } of cells) setText(cell, formatNumber(trace.value(name, step, unit)));
+    update(state) {
+      const { symbol, playing } = state;
+      const place = whereIs(trace, words, state, words.cell);
+      setText(caption, place);
+      for (const { name, cell } of cells) setText(cell, formatNumber(trace.number(name, state)));
       clearTimeout(timer);
-      if (playing || !trace.header.arrays[symbol]) return;
+      if (playing || !trace.has(symbol)) return;
       // A key held down would flood the reader: only the place where one stops is told.
       timer = setTimeout(() => {
-        const value = trace.header.layout.strips.includes(symbol) ? formatNumber(trace.value(symbol, step, unit)) : "";
-        setText(live, sentence(words.live, { ...place, name: trace.header.symbols[symbol].name, value }));
+        const value = rowsOf(trace).includes(symbol) ? formatNumber(trace.number(symbol, state)) : "";
+        setText(live, whereIs(trace, words, state, words.live, { name: trace.header.symbols[symbol].name, value }));
       }, 300);
     },
   };

@@ -88,6 +88,14 @@ export function createRamp(interval, stops) {
       const at = place(value);
       return `rgb(${table[at]}, ${table[at + 1]}, ${table[at + 2]})`;
     },
+    /** Which of two colours stands out more on the colour of a value: 0 or 1. */
+    clearer(value, texts) {
+      if (Number.isNaN(value)) return 0;
+      const at = place(value);
+      const ground = luminance([...table.slice(at, at + 3)]) + 0.05;
+      const [first, second] = texts.map((text) => luminance(text) + 0.05).map((text) => Math.max(text / ground, ground / text));
+      return first >= second ? 0 : 1;
+    },
     /** Write the colour of a value into four bytes of an image; NaN stays transparent. */
     paint(value, image, at) {
       if (Number.isNaN(value)) return;
@@ -125,7 +133,7 @@ export function createScales(trace, colourOf) {
     of(name) {
       const limits = limitsOf(name);
       const role = scaleOf(name)?.role ?? "state";
-      const unsigned = limits[0] === 0;
+      const unsigned = scaleOf(name)?.ramp === "paper" || limits[0] === 0;
       return remember(unsigned ? `u ${role} ${limits}` : `s ${limits}`, () =>
         createRamp(limits, unsigned ? [paper, colourOf(`--role-${role}`)] : signed));
     },

@@ -22,6 +22,7 @@ export function createStore(initial) {
 
 /** The step, unit and symbol to show for a trace: kept when still in range, clamped when not. */
 export function fit(state, trace) {
+  if (trace.fit) return trace.fit(state);
   const known = trace.header.symbols[state.symbol] && trace.has(state.symbol);
   return {
     step: clamp(Math.trunc(Number(state.step)) || 0, 0, trace.steps - 1),

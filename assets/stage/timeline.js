@@ -136,8 +136,10 @@ export function createTransport(parent, context, speeds) {
   for (const speed of speeds) select.append(element("option", { value: speed, text: `${speed}\u00d7` }));
   select.onchange = () => actions.faster(Number(select.value));
   const unit = element("span", { class: "unit" });
-  const down = button("unit-down", words.unit_down, icon("M4 12.5 10 6l6 6.5z"), () => actions.unitBy(-1));
-  const up = button("unit-up", words.unit_up, icon("M4 7.5 10 14l6-6.5z"), () => actions.unitBy(1));
+  // With all positions at once these two go through the heads; units are chosen in the maps.
+  const turn = (by) => (trace.parts ? actions.headBy(by) : actions.unitBy(by));
+  const down = button("unit-down", words.unit_down, icon("M4 12.5 10 6l6 6.5z"), () => turn(-1));
+  const up = button("unit-up", words.unit_up, icon("M4 7.5 10 14l6-6.5z"), () => turn(1));
   const space = element("span", { class: "space" });
   const bar = element(
     "div",
@@ -159,10 +161,17 @@ export function createTransport(parent, context, speeds) {
     space,
     load(next) {
       trace = next;
+      const heads = trace.parts ? trace.header.sizes.N ?? 1 : 0;
+      for (const part of [unit, down, up]) part.hidden = heads === 1;
+      for (const [part, word] of heads ? [[down, words.head_down], [up, words.head_up]] : []) {
+        part.title = word;
+        part.setAttribute("aria-label", word);
+      }
     },
     update(state) {
       setText(position, `${state.step + 1} / ${trace.steps}`);
-      setText(unit, sentence(words.unit_of, { unit: state.unit, last: trace.units - 1 }));
+      const heads = trace.parts ? { head: state.head + 1, heads: trace.header.sizes.N ?? 1 } : null;
+      setText(unit, heads ? sentence(words.head_of, heads) : sentence(words.unit_of, { unit: state.unit, last: trace.units - 1 }));
       select.value = String(state.speed);
       const label = state.playing ? words.pause : words.play;
       if (play.title !== label) {

@@ -251,13 +251,13 @@ def pack(
         "link": link,
     }
     body = block.to_bytes()
-    header["key"] = hashlib.sha256(_json(header) + body).hexdigest()[:16]
+    header["key"] = hashlib.sha256(as_json(header) + body).hexdigest()[:16]
     header["start"] = place
-    text = _json(header)
+    text = as_json(header)
     text += b" " * (-len(text) % 4)
     return len(text).to_bytes(4, "little") + text + body
 
 
-def _json(header: Header) -> bytes:
+def as_json(header: Header) -> bytes:
     """Compact JSON. Half a surrogate pair cannot be sent: it becomes a question mark."""
     return json.dumps(header, ensure_ascii=False, separators=(",", ":"), allow_nan=False).encode("utf-8", "replace")

@@ -23,7 +23,7 @@ IMPORT = re.compile(r'^import \{([^}]*)\} from "\./(\w+)\.js";\n', re.MULTILINE)
 EXPORT = re.compile(r"^export (?:async )?(?:function|const|class) (\w+)", re.MULTILINE)
 COMMENT = re.compile(r"^[ \t]*(?://.*|/\*(?:[^*]|\*(?!/))*\*/)\n", re.MULTILINE)
 INDENT = re.compile(r"^[ \t]+", re.MULTILINE)
-SHEETS = ("stage", "formulas", "diagram", "timeline", "panels", "narrow")
+SHEETS = ("stage", "formulas", "diagram", "timeline", "panels", "maps", "board", "narrow")
 PREFIX = "stage."
 MOST_CHANGES = 32
 # Names of roles in the engine that share a colour of assets/theme/roles.json.
@@ -32,18 +32,22 @@ ALIASES = {"weight": "weights", "input_value": "state", "probability": "state", 
 
 @dataclass(frozen=True, kw_only=True)
 class Change:
-    """One change that the learner asks for: ``symbol`` set to ``value`` on steps first..end-1 (None: to the end) and units."""
+    """One change that the learner asks for: ``symbol`` set to ``value`` on steps first..end-1, units and heads.
+
+    ``end`` None: to the end. ``units`` or ``heads`` None: all of them.
+    """
 
     symbol: str
     value: float
     first: int = 0
     end: int | None = None
     units: tuple[int, ...] | None = None
+    heads: tuple[int, ...] | None = None
 
     def intervention(self) -> Intervention:
         """What the engine runs. It raises ``IndexError`` for steps and units that are not there."""
         every = self.first == 0 and self.end is None
-        return set_to(self.value, step=None if every else (self.first, self.end), unit=self.units)
+        return set_to(self.value, step=None if every else (self.first, self.end), unit=self.units, head=self.heads)
 
 
 def parse_changes(value: Any) -> tuple[Change, ...]:
@@ -61,18 +65,20 @@ def _parse_change(one: Any) -> Change | None:
         return None
     if not _is_count(first) or not (end is None or (_is_count(end) and end > first)):
         return None
-    if units is not None and not (isinstance(units, list) and units and all(map(_is_count, units))):
-        return None
-    chosen = None if units is None else tuple(sorted(set(units)))
-    return Change(symbol=symbol, value=float(value), first=first, end=end, units=chosen)
+    chosen = {}
+    for word, given in (("units", units), ("heads", one.get("heads"))):
+        if given is not None and not (isinstance(given, list) and given and all(map(_is_count, given))):
+            return None
+        chosen[word] = None if given is None else tuple(sorted(set(given)))
+    return Change(symbol=symbol, value=float(value), first=first, end=end, **chosen)
 
 
 def _is_count(value: Any) -> TypeGuard[int]:
     return isinstance(value, int) and not isinstance(value, bool) and value >= 0
 
 
-def bundle() -> str:
-    """The modules of the stage as one. Raises ``ValueError`` for an import or export it does not know how to join."""
+def bundle(entry: str = "main") -> str:
+    """The modules of the stage that ``entry`` needs, as one. Raises ``ValueError`` for what it does not know how to join."""
     joined: dict[str, str] = {}
 
     def join(name: str) -> None:
@@ -92,8 +98,8 @@ def bundle() -> str:
         body = INDENT.sub("", COMMENT.sub("", body))
         joined[name] = f"const module_{name} = (() => {{\n{body}return {{ {', '.join(exports)} }};\n}})();\n"
 
-    join("main")
-    return "".join(joined.values()) + "export default module_main.main;\n"
+    join(entry)
+    return "".join(joined.values()) + f"export default module_{entry}.main;\n"
 
 
 def style() -> str:
@@ -126,6 +132,12 @@ def symbol_names(lang: str | None = None) -> dict[str, str]:
     """A short name for each symbol, for ``pack(names=...)``."""
     found = _words(lang or language())
     return {key.removeprefix("name."): text for key, text in found.items() if key.startswith("name.")}
+
+
+def position_names(lang: str | None = None) -> dict[str, str]:
+    """A short name for each symbol of attention, for ``pages.ui.positions.pack(names=...)``."""
+    start = "name.attention."
+    return {key.removeprefix(start): text for key, text in _words(lang or language()).items() if key.startswith(start)}
 
 
 def symbol_docs(model: str, lang: str | None = None) -> dict[str, str]:

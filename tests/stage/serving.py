@@ -17,16 +17,16 @@ from tests.browsing import ROOT, LiveServer, settle
 
 
 class StageServer(LiveServer):
-    """``tests/stage/page.py`` on a free port, with its log kept in a file."""
+    """A script of this folder (``page.py``) on a free port, with its log kept in a file."""
 
-    def __init__(self, log: Path) -> None:
+    def __init__(self, log: Path, name: str = "page.py") -> None:
         with socket.socket() as probe:
             probe.bind(("127.0.0.1", 0))
             self.port = int(probe.getsockname()[1])
         self.url = f"http://127.0.0.1:{self.port}"
         self.log = log
         environment = os.environ | {"PYTHONUNBUFFERED": "1", "OMP_NUM_THREADS": "1", "PYTHONPATH": str(ROOT)}
-        script = ROOT / "tests" / "stage" / "page.py"
+        script = ROOT / "tests" / "stage" / name
         command = [sys.executable, "-m", "streamlit", "run", str(script), "--server.port", str(self.port)]
         with log.open("wb") as out:
             self.process = subprocess.Popen(command, cwd=ROOT, env=environment, stdout=out, stderr=subprocess.STDOUT)

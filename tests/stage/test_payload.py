@@ -70,8 +70,8 @@ def test_every_layout_file_is_used():
     used = {
         json.dumps(Payload.read(packed(trace_of(name), model=kind(name))).header["layout"], sort_keys=True) for name in NAMES
     }
-    files = {json.dumps(layouts.read(path.stem), sort_keys=True) for path in layouts.FOLDER.glob("*.json")}
-    assert used == files
+    every = [layouts.read(path.stem) for path in layouts.FOLDER.glob("*.json")]
+    assert used == {json.dumps(layout, sort_keys=True) for layout in every if "H" in layout["strips"]}
 
 
 def test_a_model_without_a_layout_is_refused():

@@ -1,0 +1,375 @@
+"""A run that has all positions at once, as bytes for the stage: attention, norms, gradients between steps.
+
+How to show something of your own on the stage
+----------------------------------------------
+``pack(trace, views=(...), tokens=...)`` makes the bytes, ``pages.ui.stage.mount`` shows them. Whatever a traced circuit has
+(symbols, parts of its formulas, inputs, weights) is packed by itself; arrays that no equation made come as ``extra``. Each is
+found by the keys of its axes: T query or row (the step that is played), S key or column, N head, C position of the cut; every
+other axis counts units. The learner's place is {step, key, head, unit, cut, symbol}; it moves in the browser, is written into
+the address there, and no message goes to the server.
+
+A view is a dictionary with ``view``, the ``area`` it stands in (time, side, next, more, what) and its own entries:
+
+=========== ==========================================================================================================
+matrix      the large map of the chosen symbol; ``array`` fixes it to one. ``title``, and ``cut``: "rows" or "columns" for a
+            line that can be dragged (its axis is C, ``cut_label`` its name)
+multiples   the maps of all heads side by side; with ``heads_symbol`` each has switches that take it out or keep it alone
+panel       formulas, and the chosen one read with this cell's numbers
+terms       what the chosen number is a sum of: two vectors, their products and the sum; of a softmax the whole row
+sum         ``whole`` as the sum of ``parts`` over the heads (and ``bias``), with numbers
+diagram     wires derived from the equations; a file in assets/stage/layouts places them
+curves      ``x``, ``lines`` ({array, label, role, dashed, marked}) over T, ``points`` ({x, y} over S, weights over TS); the
+            query is a point on the axis that is dragged
+vectors     ``symbols``: the chosen row of each as bars, in the order in which they are computed
+readout     ``items`` ({array, label, digits}): numbers that follow the place, for instance over C
+=========== ==========================================================================================================
+
+Words come from ``pages.ui.stage.stage_words``; a lesson whose rows are no queries replaces some of them
+(``{**stage_words(), "at_step": "...", "at_key": "..."}``). NaN in an array is a cell that is not there: nothing is drawn.
+
+A map alone, with a cut: ``pack(None, views=({"view": "matrix", "area": "time", "array": "G", "cut": "columns"}, {"view":
+"readout", "area": "side", "items": [{"array": "cosine", "label": "..."}]}), tokens=tokens, keys=tokens, extra={"G":
+Extra(log_norms, "TS", name="...", interval=(-6, 0), paper=True), "cosine": Extra(cosines, "C")}, words=...)``.
+"""
+
+import hashlib
+import math
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from engine import cells, notation
+from engine.diagram import wires
+from engine.equation import Circuit
+from engine.symbols import Symbol
+from engine.syntax import Node
+from engine.text.display import visible
+from engine.trace import Trace
+from pages.ui.layouts import layout_of
+from pages.ui.payload import as_json
+
+Array = NDArray[Any]
+Header = dict[str, Any]
+View = Mapping[str, Any]
+MOST_CELLS = 256  # rows or columns of one map
+PLACED = "TSNC"  # axes with a place of their own; the others count units
+
+
+@dataclass(frozen=True)
+class Extra:
+    """An array that no equation of the trace made. With a ``name`` it can be chosen like a symbol, written as ``letter``.
+
+    ``interval`` is its fixed scale (else +- the power of two that holds it); ``paper`` draws its low end as paper, as a
+    log of norms wants; ``unit`` stands before the ends of its scale (``10^``).
+    """
+
+    values: Array
+    axes: str
+    name: str = ""
+    letter: str = ""
+    role: str = "state"
+    interval: tuple[float, float] | None = None
+    paper: bool = False
+    unit: str = ""
+
+
+class Block:
+    """The float32 block under construction. Numbers that are already there, in any shape, are not packed again."""
+
+    def __init__(self) -> None:
+        self.arrays: dict[str, Header] = {}
+        self._chunks: list[bytes] = []
+        self._length = 0
+        self._places: dict[bytes, int] = {}
+
+    def add(self, name: str, array: Array, axes: str) -> None:
+        """Pack an array whose axes have these keys."""
+        assert array.ndim == len(axes), (name, array.shape, axes)
+        content = np.ascontiguousarray(array, dtype="<f4").tobytes()
+        if content not in self._places:
+            self._places[content] = self._length
+            self._chunks.append(content)
+            self._length += len(content) // 4
+        self.arrays[name] = {"offset": self._places[content], "shape": list(array.shape), "axes": axes}
+
+    def to_bytes(self) -> bytes:
+        return b"".join(self._chunks)
+
+
+def single(array: Array, axes: str, batch: int) -> tuple[Array, str]:
+    """One sequence of a batch: the array without its B axis."""
+    if "B" not in axes:
+        return array, axes
+    at = axes.index("B")
+    return array.take(batch, axis=at), axes[:at] + axes[at + 1 :]
+
+
+def alike(array: Array, axes: str) -> Array:
+    """One head of an array that is the same in all of them (a mask), as an axis of size 1."""
+    if "N" not in axes:
+        return array
+    first = array.take([0], axis=axes.index("N"))
+    return first if np.array_equal(np.broadcast_to(first, array.shape), array, equal_nan=True) else array
+
+
+def reach(arrays: Iterable[Array]) -> float:
+    """The fixed limit of an unbounded symbol: the power of two that all its values lie within."""
+    finite = [float(np.abs(a[np.isfinite(a)]).max()) for a in arrays if a.size and np.isfinite(a).any()]
+    top = max([2.0**-10, *finite])
+    return float(2.0 ** math.ceil(math.log2(top)))
+
+
+def scale_of(symbol: Symbol, arrays: Sequence[Array]) -> Header:
+    """Interval and role of a symbol: its own bounds, or its reach in place of infinity."""
+    limit = reach(arrays)
+    low, high = symbol.interval
+    return {"interval": [max(low, -limit), min(high, limit)], "role": symbol.role}
+
+
+def strides(index: Array, axes: str) -> dict[str, int] | None:
+    """How an index grows along each axis of a result, from 0; None where it does not grow evenly."""
+    origin = (0,) * index.ndim
+    found = {}
+    for at, axis in enumerate(axes):
+        one = tuple(1 if i == at else 0 for i in range(index.ndim))
+        found[axis] = int(index[one] - index[origin]) if index.shape[at] > 1 else 0
+    grid = sum(found[axis] * np.arange(size).reshape([-1 if i == at else 1 for i in range(index.ndim)])
+               for at, (axis, size) in enumerate(zip(axes, index.shape, strict=True)))  # fmt: skip
+    return found if np.array_equal(np.broadcast_to(grid, index.shape), index) else None
+
+
+class Packing:
+    """One circuit of a trace (those of its equations that stand in ``scope``), one sequence of its batch, into a block."""
+
+    def __init__(self, trace: Trace, block: Block, scope: str, batch: int) -> None:
+        self.trace, self.block, self.scope, self.batch = trace, block, scope, batch
+        self.table = trace.tables[scope]
+        self.equations = {e.name: e for name, e in trace.equations.items() if trace.scope(name) == scope}
+        self.cells: dict[str, dict[str, str]] = {}
+        self.terms: dict[str, Header] = {}
+        self.scales: dict[str, Header] = {}
+
+    def lookup(self, name: str) -> Array:
+        return self.trace.values_of(self.scope, name)
+
+    def symbol(self, name: str, baseline: Trace | None) -> None:
+        """Pack a result, an input or a weight under its own name."""
+        array = self.lookup(name)
+        axes = self.table[name].axes
+        values, kept = single(array, axes[len(axes) - array.ndim :], self.batch)
+        values = alike(values, kept) if self.table[name].role == "mask" else values
+        self.block.add(name, values, kept)
+        runs = [values]
+        if baseline is not None and name in self.equations:
+            before, _ = single(baseline.values_of(self.scope, name), axes[len(axes) - array.ndim :], self.batch)
+            self.block.add(f"baseline/{name}", before, kept)
+            runs.append(before)
+        self.scales[name] = scale_of(self.table[name], runs)
+
+    def equation(self, name: str) -> None:
+        """Pack the numbers behind the slots of an equation, in the cells of its result, and what its product adds up."""
+        equation = self.equations[name]
+        result = self.trace.axes(self.scope + name)
+        places = {}
+        aligned = dict(self.trace.aligned(self.scope + name))
+        aligned.setdefault(equation.tree.id, self.trace.terms[self.scope + equation.tree.id])
+        for slot, array in aligned.items():
+            values, axes = single(array, result[len(result) - array.ndim :], self.batch)
+            if slot in self.table and self.table[slot].role == "mask":
+                values = alike(values, axes)
+            places[slot] = f"{name}/{slot}"
+            self.block.add(places[slot], values, axes)
+            if ":" in slot:
+                self.scales[slot] = {"interval": [-reach([values]), reach([values])], "role": self.table[name].role}
+        self.cells[name] = places
+        row = next((n for n in equation.tree.walk() if n.kind == "call" and n.text in ("softmax", "masked_softmax")), None)
+        if row is not None and row.children[0].kind == "name":
+            self.terms[name] = {"kind": "row", "names": [row.children[0].text, name]}
+        found = [(node, carry) for node, carry in cells.slots(equation, self.lookup) if node.kind == "matmul"]
+        if len(found) == 1 and (terms := self.product(name, result, *found[0])):
+            self.terms[name] = terms
+
+    def product(self, name: str, result: str, node: Node, carry: cells.Carry) -> Header | None:
+        """The rows and columns of a product of matrices, and which of them add up to each cell of the result."""
+        left, right = (self.lookup(cells.name_of(child)) for child in node.children)
+        shape = self.lookup(node.id).shape
+        if left.ndim < 2 or right.ndim < 2:
+            return None
+        right = np.swapaxes(right, -1, -2)
+        sides: dict[str, Header] = {}
+        for side, array, child in (("left", left, node.children[0]), ("right", right, node.children[1])):
+            number = np.arange(int(np.prod(array.shape[:-1])), dtype=np.float64).reshape(array.shape[:-1])
+            number = number[..., np.newaxis] if side == "left" else number[..., np.newaxis, :]
+            index = carry(np.ascontiguousarray(np.broadcast_to(number, shape)))
+            index, axes = single(index, result, self.batch)
+            steps = strides(index - index.flat[0], axes)
+            if steps is None:
+                return None
+            rows = array.reshape(-1, array.shape[-1])[int(index.flat[0]) :]
+            symbol = next(part.text for part in child.walk() if part.kind == "name")
+            self.block.add(f"{name}/{side}", rows, "__")
+            sides[side] = {"array": f"{name}/{side}", "strides": steps, "name": symbol}
+        over = self.table[str(sides["left"]["name"])].axes[-1:]
+        return {"kind": "product", "part": node.id, "length": int(left.shape[-1]), "over": over, **sides}
+
+    def formulas(self, docs: Mapping[str, str]) -> list[Header]:
+        """Formula, formula with slots and sentence of each equation. A bare sum has no parts: it is read as its number."""
+        found = []
+        for name, equation in self.equations.items():
+            whole = notation.slot_of(equation.tree) is not None
+            plugged = self.number(name, equation.tree.id) if whole else notation.plugged_mathml(equation, self.table)
+            mathml = notation.mathml(equation, self.table)
+            found.append({"name": name, "mathml": mathml, "plugged": plugged, "doc": docs.get(name, equation.doc)})
+        return found
+
+    def number(self, name: str, slot: str) -> str:
+        """A symbol and its number, as a formula."""
+        role = self.table[name].role
+        mark = f'<mn data-slot="{slot}" data-symbol="{name}" data-role="{role}"></mn>'
+        return notation.math(f"{notation.symbol_mathml(self.table[name])}<mo>=</mo>{mark}")
+
+    def symbols(self, names: Mapping[str, str]) -> dict[str, Header]:
+        """What the stage must know of each symbol that has an array; one that no equation defines is read alone."""
+        found: dict[str, Header] = {}
+        for name in self.block.arrays:
+            if name not in self.table or not self.table[name].axes:
+                continue
+            symbol = self.table[name]
+            called = names.get(name) or (self.equations[name].doc.split(":")[0] if name in self.equations else symbol.letter)
+            found[name] = {"role": symbol.role, "mathml": notation.symbol_mathml(symbol), "name": called}
+            if name not in self.equations:
+                found[name] |= {"plugged": self.number(name, name), "doc": called}
+        return found
+
+
+def pack(
+    trace: Trace | None,
+    *,
+    views: Sequence[View],
+    tokens: Sequence[str],
+    words: Mapping[str, str],
+    keys: Sequence[str] | None = None,
+    extra: Mapping[str, Extra] | None = None,
+    labels: Mapping[str, Sequence[str]] | None = None,
+    names: Mapping[str, str] | None = None,
+    docs: Mapping[str, str] | None = None,
+    start: Mapping[str, Any] | None = None,
+    baseline: Trace | None = None,
+    heads_symbol: str = "",
+    means: Mapping[str, str] | None = None,
+    table: Sequence[str] = (),
+    first: str = "",
+    shown: str = "",
+    scope: str = "",
+    batch: int = 0,
+) -> bytes:
+    """Pack a run for ``views``. ``tokens`` are the raw labels of the rows T, ``keys`` those of S (None: the same).
+
+    ``labels`` names the cells of other axes, ``first`` is the symbol to open with, ``shown`` the one that the map shows
+    while the chosen symbol is no matrix, ``means`` says which ``extra`` array is a symbol's mean over the heads, ``table``
+    the symbols of the text alternative. ``heads_symbol`` is the symbol that is set to 0 where a head is taken out. Raises
+    ``ValueError`` where tokens and arrays differ in number, or a map would have more than 256 rows or columns.
+    """
+    block, extra = Block(), dict(extra or {})
+    header: Header = {"cells": {}, "terms": {}, "scales": {}, "equations": [], "symbols": {}, "interventions": []}
+    if trace is not None:
+        packing = Packing(trace, block, scope, batch)
+        wanted = dict.fromkeys([*(o for e in packing.equations.values() for o in e.operands), *packing.equations])
+        for name in wanted:
+            packing.symbol(name, baseline)
+        for name in packing.equations:
+            packing.equation(name)
+        if any(view["view"] == "diagram" for view in views):
+            diagram = wires(Circuit(*packing.equations.values()), dict(packing.table))
+            header["layout"] = layout_of(diagram)
+            header["diagram"] = {
+                "nodes": [{"id": n.id, "kind": n.kind, "label": n.label} for n in diagram.nodes],
+                "wires": [{"from": w.source, "to": w.target, "carries": w.carries} for w in diagram.wires],
+            }
+            for part in {w.carries for w in diagram.wires if ":" in w.carries} - block.arrays.keys():
+                _part(packing, part)
+        header |= {
+            "cells": packing.cells,
+            "terms": packing.terms,
+            "scales": packing.scales,
+            "equations": packing.formulas(docs or {}),
+            "symbols": packing.symbols(names or {}),
+            "interventions": _interventions(trace),
+        }
+    for name, one in extra.items():
+        _extra(block, header, name, one)
+    sizes: dict[str, int] = {}
+    for entry in block.arrays.values():
+        for axis, size in zip(entry["axes"], entry["shape"], strict=True):
+            sizes[axis] = max(size, sizes.get(axis, 1))
+    sizes["T"] = sizes.get("T", len(tokens))
+    rows, columns = [visible(t) for t in tokens], [visible(t) for t in (tokens if keys is None else keys)]
+    if len(rows) != sizes["T"] or len(columns) != sizes.get("S", len(columns)):
+        raise ValueError(f"{len(rows)} rows and {len(columns)} columns are named, of {sizes['T']} and {sizes.get('S')}")
+    if max(sizes["T"], sizes.get("S", 1)) > MOST_CELLS:
+        raise ValueError(f"a map has at most {MOST_CELLS} rows and columns")
+    opening = first or next(iter(header["symbols"]))
+    header |= {
+        "views": [dict(view) for view in views],
+        "steps": sizes["T"],
+        "sizes": sizes,
+        "tokens": rows,
+        "unknown": [False] * len(rows),
+        "labels": {"T": rows, "S": columns, **{axis: list(texts) for axis, texts in (labels or {}).items()}},
+        "slots": {},
+        "arrays": block.arrays,
+        "mask": next((n for n in block.arrays if n in header["symbols"] and header["symbols"][n]["role"] == "mask"), ""),
+        "map": shown or opening,
+        "first": opening,
+        "means": dict(means or {}),
+        "heads_symbol": heads_symbol,
+        "table": list(table) or list(header["symbols"]),
+        "has_baseline": baseline is not None,
+        "words": dict(words),
+    }
+    body = block.to_bytes()
+    header["key"] = hashlib.sha256(as_json(header) + body).hexdigest()[:16]
+    header["start"] = {"step": 0, "key": 0, "head": 0, "unit": 0, "cut": 0, "symbol": opening, **(start or {})}
+    text = as_json(header)
+    text += b" " * (-len(text) % 4)
+    return len(text).to_bytes(4, "little") + text + body
+
+
+def _part(packing: Packing, part: str) -> None:
+    """Pack a part of an equation that only a wire carries, in the part's own shape, with the last axes of its result."""
+    name = part.partition(":")[0]
+    array = packing.trace.terms[packing.scope + part]
+    axes = packing.trace.axes(packing.scope + name)
+    whole = packing.trace[packing.scope + name]
+    own = axes if array.ndim == whole.ndim else axes.replace("N", "")
+    own = own[len(own) - array.ndim :] if array.ndim <= len(own) else "_" * (array.ndim - len(own)) + own
+    values, kept = single(array, own, packing.batch)
+    packing.block.add(part, values, kept)
+    packing.scales[part] = {"interval": [-reach([values]), reach([values])], "role": packing.table[name].role}
+
+
+def _extra(block: Block, header: Header, name: str, one: Extra) -> None:
+    block.add(name, one.values, one.axes)
+    limit = reach([one.values])
+    scale = {"interval": list(one.interval or (-limit, limit)), "role": one.role, "unit": one.unit}
+    header["scales"][name] = scale | ({"ramp": "paper"} if one.paper else {})
+    if one.name:
+        symbol = Symbol(name=name, letter=one.letter or name, axes=one.axes, role=one.role, whole=True)
+        mark = f'<mn data-slot="{name}" data-symbol="{name}" data-role="{one.role}"></mn>'
+        written = notation.symbol_mathml(symbol)
+        plugged = notation.math(f"{written}<mo>=</mo>{mark}")
+        header["symbols"][name] = {"role": one.role, "mathml": written, "name": one.name, "plugged": plugged, "doc": one.name}
+
+
+def _interventions(trace: Trace) -> list[Header]:
+    """The changes of a run that act on whole heads, in the form in which the stage sends new ones."""
+    found = []
+    for name, several in trace.interventions.items():
+        for change in several:
+            heads = [change.head] if isinstance(change.head, int) else change.head
+            entry = {"symbol": name, "value": change.value, "from": 0, "to": None, "units": None}
+            found.append(entry | ({"heads": list(heads)} if heads is not None else {}))
+    return found
