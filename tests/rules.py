@@ -20,7 +20,7 @@ TEXT_FILES = {".py", ".js", ".css", ".md", ".po", ".json", ".html", ".toml"}
 
 WRITTEN = {
     "unescaped HTML": r"unsafe_allow_html|unsafe_allow_javascript|innerHTML|outerHTML|insertAdjacentHTML|document\.write\b",
-    "code from strings": r"\beval\(|\bnew Function\(",
+    "code from strings": r"(?<![\w.])eval\(|\bnew Function\(",  # model.eval() is another thing
     "pickle": r"\bimport (?:pickle|dill|joblib|cloudpickle|shelve)\b|\bfrom (?:pickle|dill|joblib|shelve) import"
     r"|weights_only\s*=\s*False|\btorch\.load\(|allow_pickle\s*=\s*True",
     "a random generator that visitors share": r"\btorch\.(?:manual_seed|seed|random\.manual_seed|cuda\.manual_seed)\w*\("

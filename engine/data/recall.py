@@ -2,8 +2,9 @@
 
 A line is one of eight capitals, ``noise`` random small letters, and a question mark: ``Ddbhagcefadbhgecafdb?``. The answer
 is the capital it began with. Nothing between helps, so whatever answers better than one in eight has carried the capital
-through the noise. One letter of noise in nine is unknown (``<unk>``), so that any other character serves as noise as well. With twenty letters of noise an LSTM whose forget gates start half open (bias 0) fails, and one whose
-gates start open (bias +2) succeeds: Jozefowicz et al. 2015, "An Empirical Exploration of Recurrent Network Architectures".
+through the noise. One letter of noise in nine is unknown (``<unk>``), so that any other character serves as noise as well.
+With twenty letters of noise an LSTM whose forget gates start half open (bias 0) fails, and one whose gates start open
+(bias +2) succeeds: Jozefowicz et al. 2015, "An Empirical Exploration of Recurrent Network Architectures".
 
 All characters can be typed, so a learner can ask a trained model with a line of their own.
 """

@@ -161,8 +161,8 @@ def test_a_number_is_never_shown_as_zero_when_it_is_not():
 def test_what_cannot_be_printed_is_an_error_at_import():
     def many(X):
         """Two statements."""
-        X = -X
-        return X
+        state = -X
+        return state * X
 
     def unknown(X):
         """An operation nobody knows."""
