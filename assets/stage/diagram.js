@@ -1,7 +1,7 @@
 // The cell's diagram: nodes and wires come from the model's equations, places from a layout file. Every wire that carries
 // a recorded value shows the selected unit's number, and its the colour and width of the band along it follow that number.
 
-import { element, setText, shape } from "./dom.js";
+import { element, sentence, setText, shape } from "./dom.js";
 import { importMath } from "./formula.js";
 import { arrowhead, placeDiagram, roundedPath } from "./geometry.js";
 import { formatNumber } from "./numbers.js";
@@ -155,8 +155,11 @@ export function createDiagram(parent, context) {
       setText(base, Number.isNaN(before) || before === now ? "" : formatNumber(before));
     }
     if (parts.token) {
-      setText(parts.token, trace.header.tokens[step]);
-      parts.token.className = `node input token ${tokenKind(trace.header.tokens[step])}`;
+      // Above the first layer the input is no token: it is what the layer below has made of it.
+      const depth = trace.layers?.[trace.layer].depth ?? 0;
+      const read = depth ? sentence(words.from_layer, { layer: depth }) : trace.header.tokens[step];
+      setText(parts.token, read);
+      parts.token.className = `node input token ${depth ? "from" : tokenKind(read)}`;
     }
   }
 

@@ -1,10 +1,12 @@
 // The stage: receives a trace once and plays it. Streamlit calls the default export again on every rerun.
 
 import { createBoard } from "./board.js";
+import { createChain } from "./chain.js";
 import { createDiagram } from "./diagram.js";
 import { createDistribution } from "./distribution.js";
 import { choice, element } from "./dom.js";
 import { createAddress, listen } from "./keyboard.js";
+import { createLayers } from "./layers.js";
 import { createLinks } from "./links.js";
 import { createPanel, createTable } from "./panel.js";
 import { createPlayer } from "./player.js";
@@ -41,6 +43,8 @@ function createStage(host, first) {
   };
   const ofCell = (create, name) => (mini || asked ? null : create(area(name), context));
 
+  const chain = first.header.chain && !mini ? createChain(area("picture"), context) : null;
+  const layers = first.header.chain && !mini ? createLayers(area("picture"), context) : null;
   const diagram = asked ? null : createDiagram(area("picture"), context);
   const time = area("time");
   const transport = createTransport(time, context, SPEEDS);
@@ -58,7 +62,7 @@ function createStage(host, first) {
   const distribution = ofCell(createDistribution, "next");
   const whatIf = ofCell(createWhatIf, "what");
   const board = asked ? createBoard(asked, area, context) : [];
-  views.push(...[timeline, strips, panel, distribution, whatIf, ...board].filter(Boolean));
+  views.push(...[chain, layers, timeline, strips, panel, distribution, whatIf, ...board].filter(Boolean));
   views.push(createTable(root, context));
   const player = createPlayer(root, store, () => trace, actions, mini);
   const address = createAddress(root);
@@ -113,7 +117,7 @@ function createStage(host, first) {
   store.subscribe((state, previous) => {
     if (state.hover !== previous.hover || state.symbol !== previous.symbol) links.show(state.hover, state.symbol);
     const elsewhere = PLACE.some((name) => state[name] !== previous[name]);
-    if (state.layer !== previous.layer) enter(state.layer);
+    if (!loading && state.layer !== previous.layer) enter(state.layer);
     if (!loading && (elsewhere || ["playing", "speed", "view", "peek", "mean"].some((name) => state[name] !== previous[name]))) show(state);
     if (elsewhere && !mini) {
       moved = true;
@@ -145,7 +149,8 @@ function createStage(host, first) {
     loading = true;
     const fitting = fit(wanted, trace);
     trace.layer = fitting.layer ?? 0;
-    store.set({ ...fitting, view });
+    const lower = store.get().layer ? { layer: trace.layer } : {}; // the layer before may not be there any more
+    store.set({ ...fitting, ...lower, view });
     loading = false;
     for (const each of views) each.load?.(trace);
     if (compare) compare.node.hidden = !trace.hasBaseline;

@@ -20,14 +20,16 @@ export function createStore(initial) {
   };
 }
 
-/** The step, unit and symbol to show for a trace: kept when still in range, clamped when not. */
+/** The step, unit, symbol and layer to show for a trace: kept when still in range, clamped when not. */
 export function fit(state, trace) {
   if (trace.fit) return trace.fit(state);
   const known = trace.header.symbols[state.symbol] && trace.has(state.symbol);
+  const layers = trace.layers?.length ?? 1;
   return {
     step: clamp(Math.trunc(Number(state.step)) || 0, 0, trace.steps - 1),
     unit: clamp(Math.trunc(Number(state.unit)) || 0, 0, trace.units - 1),
     symbol: known ? state.symbol : trace.header.layout.strips[0],
+    ...(layers > 1 ? { layer: clamp(Math.trunc(Number(state.layer)) || 0, 0, layers - 1) } : {}),
   };
 }
 

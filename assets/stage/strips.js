@@ -111,7 +111,7 @@ export function createStrips(parent, context) {
     const canvas = element("canvas", { "data-strip": name, "aria-hidden": "true" });
     const mark = element("div", { class: "unit-mark" });
     const field = element("div", { class: "strip", "data-strip-box": name }, canvas, mark);
-    for (const change of trace.header.interventions) if (change.symbol === name) outline(field, change);
+    for (const change of trace.changes(name)) outline(field, change);
     onDrag(
       field,
       (x, y) => actions.pick({ symbol: name, step: stepAt(x), unit: y < FIELD ? unitAt(y) : store.get().unit }),

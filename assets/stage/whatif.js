@@ -30,6 +30,14 @@ export function describeScope(change, words) {
   return `${when}, ${who}`;
 }
 
+const bare = (symbol) => symbol.slice(symbol.lastIndexOf(".") + 1);
+
+/** ", layer 2" where there are several; nothing where there is one. */
+function layerOf(symbol, trace, words) {
+  const at = trace.layers.findIndex(({ scope }) => scope && symbol.startsWith(scope));
+  return at < 0 ? "" : `, ${sentence(words.layer, { layer: trace.layers[at].label })}`;
+}
+
 export function createWhatIf(parent, context) {
   const { store, words } = context;
   const heading = element("h3", { text: words.what_if });
@@ -107,7 +115,8 @@ export function createWhatIf(parent, context) {
     if (scope.units === "chosen" && !list) return complain(sentence(words.bad_units, { last: trace.units - 1 }));
     complain(null);
     const { step, unit } = store.get();
-    return tell(withChange(trace.header.interventions, describeChange({ symbol, value, ...scope, step, unit, chosen: list })));
+    const inLayer = trace.layers[trace.layer].scope;
+    return tell(withChange(trace.header.interventions, describeChange({ symbol: inLayer + symbol, value, ...scope, step, unit, chosen: list })));
   };
   chosen.onkeydown = field.onkeydown = (event) => {
     if (event.key === "Enter") apply.onclick();
@@ -133,8 +142,8 @@ export function createWhatIf(parent, context) {
           onclick: () => tell(list.filter((_, other) => other !== at)),
         });
         const text = element("span", { text: ` = ${formatShort(change.value)}  ` });
-        const where = element("span", { class: "scope", text: describeScope(change, words) });
-        return element("li", {}, mathOf(change.symbol), text, where, drop);
+        const where = element("span", { class: "scope", text: describeScope(change, words) + layerOf(change.symbol, trace, words) });
+        return element("li", {}, mathOf(bare(change.symbol)), text, where, drop);
       }),
     );
   }

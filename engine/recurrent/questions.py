@@ -66,6 +66,7 @@ from engine.recurrent.asking import (
 )
 from engine.recurrent.gru import GRU
 from engine.recurrent.lstm import LSTM, LSTM_STEP
+from engine.recurrent.plain_questions import ASKED as PLAIN
 from engine.recurrent.rnn import RNN
 
 # --------------------------------------------------------------------------------------------------------------- LSTM
@@ -354,4 +355,5 @@ QUESTIONS: Final[dict[str, tuple[Question, ...]]] = {
             "parameters": parameters,
         }.items()
     ),
+    "rnn": tuple(Question(id=f"rnn.{name}", ask=ask) for name, ask in (PLAIN | {"influence": influence}).items()),
 }

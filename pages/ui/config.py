@@ -9,7 +9,7 @@ import math
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass, fields, replace
-from typing import TYPE_CHECKING, ClassVar, TypeVar
+from typing import TYPE_CHECKING, Any, ClassVar, TypeVar
 
 from engine.notes import Note
 from engine.symbols import GATE, SIGNED
@@ -28,7 +28,8 @@ CELL = (-100.0, 100.0)  # a memory cell has no bounds of its own; beyond this ta
 
 WHOLE = re.compile(r"[0-9]{1,9}")
 EDIT = re.compile(
-    r"(?P<symbol>[A-Za-z_]{1,12})=(?P<value>[-+]?(?:[0-9]+\.?[0-9]*|\.[0-9]+)(?:[eE][-+]?[0-9]+)?|[-+]?inf|nan)"
+    r"(?P<symbol>(?:layers\.[0-9]\.(?:forward|backward)\.)?[A-Za-z_]{1,12})="
+    r"(?P<value>[-+]?(?:[0-9]+\.?[0-9]*|\.[0-9]+)(?:[eE][-+]?[0-9]+)?|[-+]?inf|nan)"
     r"(?:@(?P<first>[0-9]{1,9})(?P<range>-(?P<last>[0-9]{1,9})?)?)?(?:#(?P<units>[0-9]{1,9}(?:\.[0-9]{1,9})*))?"
 )
 
@@ -62,6 +63,12 @@ class Edit:
         first = None if change.first == 0 and last is None else change.first
         return cls(symbol=change.symbol, value=change.value, first=first, last=last, units=change.units or ())
 
+    def within(self, steps: int) -> "Edit | None":
+        """The same in a run of ``steps`` steps; None where that ends before it begins."""
+        if (self.first or 0) >= steps:
+            return None
+        return self if self.last is None or self.last < steps else replace(self, last=steps - 1)
+
     def intervention(self) -> "Intervention":
         """The same for the engine, whose ranges end before their second number."""
         from engine.equation import set_to
@@ -73,14 +80,26 @@ class Edit:
         return set_to(self.value, step=step, unit=self.units or None)
 
 
-Config = TypeVar("Config", bound="RecurrentConfig")
+Config = TypeVar("Config", bound="LessonConfig")
+Recurrent = TypeVar("Recurrent", bound="RecurrentConfig")
 
 
 @dataclass(frozen=True, kw_only=True)
-class RecurrentConfig:
-    """What every recurrent-cell lesson knows. ``symbol`` "" is the one the page begins with."""
+class LessonConfig:
+    """What every lesson knows: the text that travels from one to the next. A field is a parameter of the link."""
 
     text: str = SAMPLE
+
+    @classmethod
+    def read(cls: type[Config], params: Mapping[str, str], notes: list[Note]) -> Config:
+        """The config nearest to what ``params`` ask for; what had to be changed is added to ``notes``."""
+        return cls(text=given_text(params, notes))
+
+
+@dataclass(frozen=True, kw_only=True)
+class RecurrentConfig(LessonConfig):
+    """What every recurrent-cell lesson knows. ``symbol`` "" is the one the page begins with."""
+
     model: str = "trained"
     seed: int = 0
     do: tuple[Edit, ...] = ()
@@ -95,34 +114,82 @@ class RecurrentConfig:
     editable: ClassVar[Mapping[str, tuple[float, float]]] = {"H": SIGNED}
     shown: ClassVar[tuple[str, ...]] = ("H",)
     choices: ClassVar[Mapping[str, tuple[str, ...]]] = {"reset": ("before",), "update": ("keeps",)}
+    chain: ClassVar[bool] = False  # whether the stage draws the unrolled model above the cell
 
-    def interventions(self) -> dict[str, tuple["Intervention", ...]]:
-        """The edits by symbol, in the order they were made, as ``model.trace(do=...)`` takes them."""
-        symbols = dict.fromkeys(edit.symbol for edit in self.do)
-        return {name: tuple(edit.intervention() for edit in self.do if edit.symbol == name) for name in symbols}
+    @classmethod
+    def read(cls: type[Recurrent], params: Mapping[str, str], notes: list[Note]) -> Recurrent:
+        text = given_text(params, notes)
+        model = choice("model", params, tuple(cls.models), notes)
+        own = cls.more(params, notes)
+        bounds = cls.bounds({"model": model, **own})
+        return cls(
+            text=text,
+            model=model,
+            seed=number("seed", params, MAX_SEED, notes),
+            do=_edits(bounds, params.get("do", ""), len(text), cls.models[model], notes),
+            reset=choice("reset", params, cls.choices["reset"], notes),
+            update=choice("update", params, cls.choices["update"], notes),
+            step=number("step", params, len(text) - 1, notes, shift=1),
+            unit=number("unit", params, cls.models[model] - 1, notes),
+            symbol=choice("symbol", params, ("", *cls.shown), notes),
+            **own,
+        )
+
+    def interventions(self, steps: int | None = None) -> dict[str, tuple["Intervention", ...]]:
+        """The edits by symbol, in the order they were made, as ``model.trace(do=...)`` takes them.
+
+        Of a run that ends after ``steps`` steps: those that begin before its end, and no longer than it.
+        """
+        edits = [edit if steps is None else edit.within(steps) for edit in self.do]
+        kept = [edit for edit in edits if edit is not None]
+        symbols = dict.fromkeys(edit.symbol for edit in kept)
+        return {name: tuple(edit.intervention() for edit in kept if edit.symbol == name) for name in symbols}
 
     @property
-    def run(self: Config) -> Config:
+    def tokens(self) -> tuple[str, ...]:
+        """What is fed in, token by token."""
+        return tuple(self.text)
+
+    @property
+    def pins(self) -> tuple[tuple[int, str], ...]:
+        """Units that the learner has pinned, with their names."""
+        return ()
+
+    def switches(self, cell: str) -> dict[str, Any]:
+        """The conventions of a cell on this page, as its model takes them."""
+        return {"reset": self.reset, "update": self.update} if cell == "gru" else {}
+
+    def radius_of(self, cell: str) -> float | None:  # noqa: ARG002 other lessons scale one cell of several
+        """The spectral radius to which the matrix from state to state is scaled; None leaves it as it is."""
+        return None
+
+    @classmethod
+    def more(cls, params: Mapping[str, str], notes: list[Note]) -> dict[str, Any]:  # noqa: ARG003 each lesson takes its own
+        """The fields that only this lesson has, checked; what had to be changed is added to ``notes``."""
+        return {}
+
+    @classmethod
+    def bounds(cls, fields: Mapping[str, Any]) -> Mapping[str, tuple[float, float]]:  # noqa: ARG003 they may depend on the lesson's fields
+        """The interval of each symbol that may be edited."""
+        return cls.editable
+
+    @property
+    def run(self: Recurrent) -> Recurrent:
         """The config of the run alone, for caches: where the learner looks does not change a number of it."""
         return replace(self, step=0, unit=0, symbol="")
 
-    def plain(self: Config) -> Config:
+    def plain(self: Recurrent) -> Recurrent:
         """The same run without its edits, looked at from the start: the baseline."""
         return replace(self, do=(), step=0, unit=0, symbol="")
 
-    def with_switches(self: Config, **switches: str) -> Config:
+    def with_switches(self: Recurrent, **switches: Any) -> Recurrent:
         """The same run under other conventions."""
-        return replace(self, **switches)  # type: ignore[arg-type]
+        return replace(self, **switches)
 
     @property
     def hidden_size(self) -> int:
         """Hidden width of the model that is chosen."""
         return self.models[self.model]
-
-
-@dataclass(frozen=True, kw_only=True)
-class RNNConfig(RecurrentConfig):
-    """Lesson 4, and the comparisons."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -150,33 +217,21 @@ class GRUConfig(RecurrentConfig):
     choices: ClassVar[Mapping[str, tuple[str, ...]]] = {"reset": ("before", "after"), "update": ("keeps", "replaces")}
 
 
-def to_query(config: RecurrentConfig) -> dict[str, str]:
+def to_query(config: LessonConfig) -> dict[str, str]:
     """The parameters of a link to ``config``, defaults left out."""
-    texts = {"do": ";".join(map(str, config.do))}
+
+    def text(value: object) -> str:
+        return ";".join(map(str, value)) if isinstance(value, tuple) else str(value)
+
     return {
-        each.name: texts.get(each.name, str(getattr(config, each.name)))
-        for each in fields(config)
-        if getattr(config, each.name) != each.default
+        each.name: text(getattr(config, each.name)) for each in fields(config) if getattr(config, each.name) != each.default
     }
 
 
 def from_query(kind: type[Config], params: Mapping[str, str]) -> tuple[Config, tuple[Note, ...]]:
     """The config nearest to what ``params`` ask for, and what had to be changed. Takes any strings; raises nothing."""
     notes: list[Note] = []
-    text = _text(params.get("text", SAMPLE), notes)
-    model = _choice("model", params, tuple(kind.models), notes)
-    config = kind(
-        text=text,
-        model=model,
-        seed=_number("seed", params, MAX_SEED, notes),
-        do=_edits(kind, params.get("do", ""), len(text), kind.models[model], notes),
-        reset=_choice("reset", params, kind.choices["reset"], notes),
-        update=_choice("update", params, kind.choices["update"], notes),
-        step=_number("step", params, len(text) - 1, notes, shift=1),
-        unit=_number("unit", params, kind.models[model] - 1, notes),
-        symbol=_choice("symbol", params, ("", *kind.shown), notes),
-    )
-    return config, tuple(notes)
+    return kind.read(params, notes), tuple(notes)
 
 
 def window(text: str, start: int = 0) -> str:
@@ -192,7 +247,9 @@ def window(text: str, start: int = 0) -> str:
     return whole or piece
 
 
-def _text(given: str, notes: list[Note]) -> str:
+def given_text(params: Mapping[str, str], notes: list[Note]) -> str:
+    """The text of a link, cleaned and cut to the window; the sample where there is none."""
+    given = params.get("text", SAMPLE)
     reading = read_text(given, first_part=True)
     text = window(reading.text or "")
     notes.extend(reading.notes)
@@ -201,7 +258,8 @@ def _text(given: str, notes: list[Note]) -> str:
     return text or SAMPLE
 
 
-def _choice(name: str, params: Mapping[str, str], known: tuple[str, ...], notes: list[Note]) -> str:
+def choice(name: str, params: Mapping[str, str], known: tuple[str, ...], notes: list[Note]) -> str:
+    """One of ``known``, the first where nothing or something else is asked for."""
     given = params.get(name, known[0])
     if given in known:
         return given
@@ -209,7 +267,7 @@ def _choice(name: str, params: Mapping[str, str], known: tuple[str, ...], notes:
     return known[0]
 
 
-def _number(name: str, params: Mapping[str, str], highest: int, notes: list[Note], shift: int = 0) -> int:
+def number(name: str, params: Mapping[str, str], highest: int, notes: list[Note], shift: int = 0) -> int:
     """A whole number from 0 to ``highest``; the note counts from ``shift``."""
     given = params.get(name, "0")
     number = int(given) if WHOLE.fullmatch(given) else 0 if not given.removeprefix("-").isdigit() else highest + 1
@@ -219,16 +277,18 @@ def _number(name: str, params: Mapping[str, str], highest: int, notes: list[Note
     return used
 
 
-def _edits(kind: type[Config], given: str, steps: int, units: int, notes: list[Note]) -> tuple[Edit, ...]:
+def _edits(
+    bounds: Mapping[str, tuple[float, float]], given: str, steps: int, units: int, notes: list[Note]
+) -> tuple[Edit, ...]:
     edits: list[Edit] = []
     unreadable = 0
     parts = [part for part in given.split(";", 4 * MAX_EDITS) if part]
     for part in parts[:MAX_EDITS]:
         match = EDIT.fullmatch(part)
-        if match is None or match["symbol"] not in kind.editable:
+        if match is None or match["symbol"] not in bounds:
             unreadable += 1
             continue
-        low, high = kind.editable[match["symbol"]]
+        low, high = bounds[match["symbol"]]
         value = float(match["value"])
         if not low <= value <= high:
             used = min(max(value, low), high) if math.isfinite(value) else None

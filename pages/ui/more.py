@@ -8,14 +8,13 @@ from engine import export, tables
 from engine.data import recall
 from engine.recurrent import gradients
 from engine.trace import Array
-from pages.figures import gates, images, parameters
+from pages.figures import gates, parameters
 from pages.figures import gradients as lines
 from pages.figures import recall as recalls
 from pages.figures import saturation as spreads
-from pages.figures.figure import Figure
-from pages.figures.palette import Theme
-from pages.ui import runs
+from pages.ui import plain, runs, show, units
 from pages.ui.config import RecurrentConfig
+from pages.ui.memory import RNNConfig
 from pages.ui.runs import Run
 from pages.ui.stage import symbol_names
 from pages.ui.words import words
@@ -32,36 +31,14 @@ def tabs(run: Run, config: RecurrentConfig) -> Tabs:
         "gates": lambda: _gates(run),
         "gradients": lambda: _gradients(run, config),
         "path": lambda: _path(run, config),
-        "compare": lambda: _compare(run),
+        "compare": lambda: _compare(run, config),
     }
     if run.cell == "lstm":
         shown["recall"] = _recall
+    if isinstance(config, RNNConfig):
+        shown = {"states": shown["gates"], "product": shown["path"]} | shown | {"units": lambda: units.tab(run, config)}
+        shown = {name: shown[name] for name in ("states", "gradients", "product", "compare", "units")}
     return shown | {"code": lambda: _code(run, config), "data": lambda: _data(run)}
-
-
-def _theme() -> Theme:
-    return "dark" if st.context.theme.type == "dark" else "light"
-
-
-def _hover(*names: str) -> tuple[str, str]:
-    first, second = (words(f"figure.{name}") for name in names)
-    return first, second
-
-
-def _figure(figure: Figure, name: str) -> None:
-    """A figure with what it left out, and the ways to take it home."""
-    st.vega_lite_chart(figure.spec, width="stretch", theme=None, key=f"figure-{name}")
-    if figure.omitted:
-        st.caption(words("figure.omitted", count=sum(figure.omitted.values())))
-    with st.container(horizontal=True, key=f"downloads-{name}"):
-        _download("download.png", f"{name}.png", "image/png", lambda: images.png(figure))
-        _download("download.svg", f"{name}.svg", "image/svg+xml", lambda: images.svg(figure))
-        _download("download.table", f"{name}.csv", "text/csv", lambda: tables.to_csv(figure.rows))
-
-
-def _download(word: str, file: str, mime: str, made: Callable[[], bytes]) -> None:
-    """A file that is made when somebody asks for it."""
-    st.download_button(words(word), made, f"unrolled-{file}", mime, on_click="ignore", type="tertiary", key=f"take-{file}")
 
 
 def _step(run: Run, name: str, *, last: int) -> int:
@@ -73,11 +50,11 @@ def _step(run: Run, name: str, *, last: int) -> int:
 
 
 def _gates(run: Run) -> None:
-    trace, names, theme = run.trace, symbol_names(), _theme()
+    trace, names, theme = run.trace, symbol_names(), show.theme()
     note = words("figure.strips.note", units=trace["H"].shape[-1], steps=len(trace))
-    hover = _hover("step", "token")
+    hover = show.hover("step", "token")
     title = words("figure.strips.title")
-    _figure(gates.gate_strips(trace, run.tokens, names=names, hover=hover, title=title, note=note, theme=theme), "gates")
+    show.figure(gates.gate_strips(trace, run.tokens, names=names, hover=hover, title=title, note=note, theme=theme), "gates")
     if run.baseline is not None:
         difference = gates.difference_strips(
             trace,
@@ -89,8 +66,10 @@ def _gates(run: Run) -> None:
             note=words("figure.difference.note"),
             theme=theme,
         )
-        _figure(difference, "difference")
+        show.figure(difference, "difference")
     found = [name for name in trace if trace.symbol(name).role in gradients.GATES]
+    if not found:
+        return
     bars = spreads.saturation_bars(
         [gradients.saturation(trace, name) for name in found],
         letters={name: trace.symbol(name).letter for name in found},
@@ -100,11 +79,11 @@ def _gates(run: Run) -> None:
         x_title=words("figure.saturation.x"),
         below=words("figure.saturation.below"),
         above=words("figure.saturation.above"),
-        hover=_hover("interval", "share"),
+        hover=show.hover("interval", "share"),
         note=words("figure.saturation.note", units=trace["H"].shape[-1], steps=len(trace)),
         theme=theme,
     )
-    _figure(bars, "saturation")
+    show.figure(bars, "saturation")
 
 
 def _gradients(run: Run, config: RecurrentConfig) -> None:
@@ -128,10 +107,10 @@ def _gradients(run: Run, config: RecurrentConfig) -> None:
         title=words("figure.gradients.title"),
         note=words(f"figure.gradients.note.{'P' if target == 'P' else 'unit'}", step=step + 1, symbol=target, unit=unit),
         x_title=words("figure.gradients.x", step=step + 1),
-        hover=_hover("back", "value"),
-        theme=_theme(),
+        hover=show.hover("back", "value"),
+        theme=show.theme(),
     )
-    _figure(figure, "gradients")
+    show.figure(figure, "gradients")
 
 
 @st.cache_resource(max_entries=64, show_spinner=False)
@@ -150,7 +129,7 @@ def _sensitivities(
             continue
         other = _run if cell == _run.cell else runs.run(cell, _config.plain())
         number = gradients.next_token() if target == "P" else gradients.unit_of(target, unit)
-        do = _config.interventions() if cell == _run.cell else None
+        do = _config.interventions(len(_run.tokens)) if cell == _run.cell else None
         seen = gradients.sensitivity(other.model, other.ids, step, number, do)
         for symbol, norms in seen.norms.items():
             found[cell if symbol == "H" else f"{cell}.{symbol}"] = norms[: step + 1]
@@ -163,20 +142,21 @@ def _path(run: Run, config: RecurrentConfig) -> None:
         st.text(words("figure.empty.no_earlier"))
         return
     path = _memory_path(runs.key(run.cell, config), step, run, config)
-    labels = (words(f"figure.path.direct.{run.cell}"), words("figure.path.diagonal"), words("figure.path.norm"))
+    direct = f"figure.path.direct.{run.cell}"  # a plain network has no direct path
+    labels = (words(direct) if run.cell in OPEN else "", words("figure.path.diagonal"), words("figure.path.norm"))
     figure = lines.path_lines(
-        direct=path.direct_mean,
+        direct=path.direct_mean if run.cell in OPEN else None,
         diagonal=path.diagonal_mean,
         norm=path.norm,
         labels=labels,
-        role=OPEN[run.cell],
+        role=OPEN.get(run.cell, "state"),
         title=words("figure.path.title"),
         note=words("figure.path.note", step=step + 1),
         x_title=words("figure.path.x", step=step + 1),
-        hover=_hover("back", "value"),
-        theme=_theme(),
+        hover=show.hover("back", "value"),
+        theme=show.theme(),
     )
-    _figure(figure, "path")
+    show.figure(figure, "path")
 
 
 @st.cache_resource(max_entries=32, show_spinner=False)
@@ -186,10 +166,10 @@ def _memory_path(
     _run: Run,
     _config: RecurrentConfig,
 ) -> gradients.MemoryPath:
-    return gradients.memory_path(_run.model, _run.ids, step, _config.interventions())
+    return gradients.memory_path(_run.model, _run.ids, step, _config.interventions(len(_run.tokens)))
 
 
-def _compare(run: Run) -> None:
+def _compare(run: Run, config: RecurrentConfig) -> None:
     """The three cells side by side: what they are made of, counted from the parameters themselves."""
     inputs, units = run.model.vocabulary_size, run.trace["H"].shape[-1]
     blocks = [
@@ -200,11 +180,13 @@ def _compare(run: Run) -> None:
     figure = parameters.parameter_blocks(
         blocks,
         title=words("figure.parameters.title"),
-        hover=_hover("block", "parameters"),
+        hover=show.hover("block", "parameters"),
         note=words("figure.parameters.note", inputs=inputs, units=units),
-        theme=_theme(),
+        theme=show.theme(),
     )
-    _figure(figure, "parameters")
+    show.figure(figure, "parameters")
+    if isinstance(config, RNNConfig):
+        st.dataframe(plain.side_by_side(config, CELLS), hide_index=True, width="stretch", key="fits")
 
 
 def _recall() -> None:
@@ -212,7 +194,7 @@ def _recall() -> None:
     noise = st.segmented_control(words("more.noise"), (5, 10, 20, 40), default=20, required=True, key="noise")
     result = runs.recalled(RECALL, int(noise))
     names = {name: words(f"model.{name}") for name in RECALL}
-    _figure(
+    show.figure(
         recalls.recall_accuracy(
             result.accuracy,
             names=names,
@@ -220,19 +202,19 @@ def _recall() -> None:
             chance_label=words("figure.recall.chance"),
             title=words("figure.recall.title"),
             note=words("figure.recall.note", lines=result.lines, noise=noise),
-            theme=_theme(),
+            theme=show.theme(),
         ),
         "recall",
     )
-    _figure(
+    show.figure(
         recalls.recall_gates(
             result.forget,
             result.tokens,
             names=names,
             title=words("figure.recall_gates.title"),
             note=words("figure.recall_gates.note"),
-            hover=_hover("step", "value"),
-            theme=_theme(),
+            hover=show.hover("step", "value"),
+            theme=show.theme(),
         ),
         "recall-gates",
     )
@@ -241,7 +223,7 @@ def _recall() -> None:
 def _code(run: Run, config: RecurrentConfig) -> None:
     place = {"unit": config.unit, "step": config.step}
     script = export.script(run.trace, run.tokens, run.vocabulary.tokens, model=run.cell, **place)
-    _download("download.script", f"{run.cell}.py", "text/x-python", script.encode)
+    show.download("download.script", f"{run.cell}.py", "text/x-python", script.encode)
     st.code(script, language="python", height=460)
 
 
@@ -256,5 +238,5 @@ def _data(run: Run) -> None:
         return tables.to_csv(tables.token_rows(trace, tokens, vocabulary, baseline=baseline))
 
     for name, made in (("states", states), ("predictions", predictions)):
-        _download(f"download.{name}", f"{run.cell}-{name}.csv", "text/csv", made)
+        show.download(f"download.{name}", f"{run.cell}-{name}.csv", "text/csv", made)
         st.caption(words(f"download.{name}.about"))

@@ -69,10 +69,32 @@ def _reach(arrays: Iterable[NDArray[Any]]) -> float:
     return float(2 ** max(0, math.ceil(math.log2(max([1.0, *finite])))))
 
 
+def _scopes(trace: Trace) -> list[str]:
+    """The layers and directions of the run, lowest first; one without a name where there is a single one."""
+    return [scope for scope in trace.tables if scope] or [""]
+
+
+def _shown(trace: Trace) -> dict[str, str]:
+    """The symbols of one layer and of the output, by the name they have on the stage: their full names in the lowest layer."""
+    first = _scopes(trace)[0]
+    return {name.removeprefix(first): name for name in trace.equations if trace.scope(name) in ("", first)}
+
+
+def _layers(trace: Trace) -> list[Header]:
+    """What the stage must know of each layer and direction: where its names stand, and which way it reads."""
+    found: list[Header] = []
+    for scope in _scopes(trace):
+        depth, back = int(scope.split(".")[1]) if scope else 0, scope in trace.backward
+        arrow = (" ←" if back else " →") if trace.backward else ""
+        found.append({"scope": scope, "back": back, "depth": depth, "label": f"{depth + 1}{arrow}"})
+    return found
+
+
 def _cell(trace: Trace) -> Circuit:
     """The equations that are drawn as the cell: all whose result has one value per unit."""
-    table = trace.tables[""]
-    own = [equation for name, equation in trace.equations.items() if table[name].axes.endswith("H")]
+    table = trace.tables[_scopes(trace)[0]]
+    named = {name: trace.equations[full] for name, full in _shown(trace).items()}
+    own = [equation for name, equation in named.items() if name in table and table[name].axes.endswith("H")]
     carry = [equation.name for equation in own if f"{equation.name}{PREVIOUS}" in table]
     return Circuit(*own, carry=carry)
 
@@ -94,11 +116,13 @@ def _part_scale(node: Node, symbol: Symbol, whole: tuple[float, float], table: M
 
 def _scales(trace: Trace, baseline: Trace | None, cell: Circuit, diagram: Diagram) -> dict[str, Header]:
     """The fixed interval and the role of every symbol and of every part that a wire carries."""
-    table = trace.tables[""]
+    scopes = _scopes(trace)
+    table = trace.tables[scopes[0]]
     runs = [run for run in (trace, baseline) if run is not None]
     scales: dict[str, Header] = {}
     for name, equation in cell.equations.items():
-        values = [run[name] for run in runs] + [run.start[name] for run in runs if name in run.start]
+        full = [(run, scope + name) for run in runs for scope in scopes]
+        values = [run[each] for run, each in full] + [run.start[each] for run, each in full if each in run.start]
         whole = _interval(table[name], _reach(values))
         scales[name] = {"interval": list(whole), "role": table[name].role}
         kinds = {node.id: node.kind for node in diagram.nodes}
@@ -130,50 +154,59 @@ def _interventions(trace: Trace) -> list[Header]:
 
 def _equations(trace: Trace, cell: Circuit, docs: Mapping[str, str]) -> list[Header]:
     """Formula, formula with slots and sentence of each equation; a slot is a unit's number, so Y and P have none."""
-    table = trace.tables[""]
     return [
         {
             "name": name,
-            "mathml": trace.mathml(name),
-            "plugged": notation.plugged_mathml(equation, table) if name in cell.equations else "",
-            "doc": docs.get(name, equation.doc),
+            "mathml": trace.mathml(full),
+            "plugged": trace.plugged_mathml(full) if name in cell.equations else "",
+            "doc": docs.get(name, trace.equations[full].doc),
         }
-        for name, equation in trace.equations.items()
+        for name, full in _shown(trace).items()
     ]
 
 
 def _symbols(trace: Trace, cell: Circuit, names: Mapping[str, str]) -> dict[str, Header]:
     """What the stage must know of each traced symbol."""
+    symbols = {name: trace.symbol(full) for name, full in _shown(trace).items()}
     return {
         name: {
             "role": symbol.role,
             "axes": symbol.axes.replace("B", ""),
             "mathml": notation.symbol_mathml(symbol),
-            "name": names.get(name) or trace.equations[name].doc.split(":")[0],
+            "name": names.get(name) or trace.equations[_shown(trace)[name]].doc.split(":")[0],
             "changeable": name in cell.equations,
         }
-        for name, symbol in trace.symbols.items()
+        for name, symbol in symbols.items()
     }
 
 
 def _fill(block: _Block, trace: Trace, cell: Circuit, wanted: set[str], batch: int, units: slice) -> dict[str, Header]:
     """Pack the numbers behind ``wanted`` names; returns the names that are read at another place (`C_prev`, `F:0`)."""
-    table, slots = trace.tables[""], {}
+    scopes, slots = _scopes(trace), {}
+    table = trace.tables[scopes[0]]
+
+    def untouched(name: str, own: str) -> bool:
+        """Whether what an equation gave is the symbol itself, in every layer."""
+        return name == cell.equations[own].tree.id and all(
+            np.array_equal(trace.terms[scope + name], trace[scope + own], equal_nan=True) for scope in scopes
+        )
+
     for name in sorted(wanted):
+        own = name.split(":")[0].removesuffix(PREVIOUS)
         if name.endswith(PREVIOUS):
-            own = name.removesuffix(PREVIOUS)
-            block.add(f"start.{own}", trace.start[own][batch, units])
             slots[name] = {"of": own, "shift": -1, "start": f"start.{own}", "mathml": notation.symbol_mathml(table[name])}
-        elif ":" in name:
-            own = name.split(":")[0]
-            if name == cell.equations[own].tree.id and np.array_equal(trace.terms[name], trace[own], equal_nan=True):
-                slots[name] = {"of": own, "shift": 0}
-            else:
-                block.add(name, trace.terms[name][:, batch, units])
-        elif name in trace.weights:
-            block.add(name, trace.weights[name])
-        elif name in trace:
-            block.add(name, trace[name][:, batch, units if name in cell.equations else slice(None)])
+        elif ":" in name and untouched(name, own):
+            slots[name] = {"of": own, "shift": 0}
+            continue
+        for scope in scopes if own in cell.equations or scopes[0] + name in trace.weights else ("",):
+            if name.endswith(PREVIOUS):
+                block.add(f"{scope}start.{own}", trace.start[scope + own][batch, units])
+            elif ":" in name:
+                block.add(scope + name, trace.terms[scope + name][:, batch, units])
+            elif scope + name in trace.weights:
+                block.add(scope + name, trace.weights[scope + name])
+            elif scope + name in trace:
+                block.add(scope + name, trace[scope + name][:, batch, units if name in cell.equations else slice(None)])
     return slots
 
 
@@ -197,23 +230,26 @@ def pack(
     baseline: Trace | None = None,
     mini: bool = False,
     link: str = "",
+    chain: bool = False,
+    pins: Sequence[tuple[int, str]] = (),
     batch: int = 0,
 ) -> bytes:
-    """Pack one run of a one-layer recurrent model (T steps, sequence ``batch``) for the stage.
+    """Pack one run of a recurrent model (T steps, sequence ``batch``) for the stage; all its layers and directions.
 
     ``tokens`` are the T raw tokens that were fed in, ``words`` the interface's strings (see ``pages.ui.stage``), ``names`` and
     ``docs`` a short name and a sentence for each symbol, ``start`` the step, unit and symbol to open with, ``baseline`` the
     run without the changes of ``trace``. ``mini`` leaves out all but the diagram of the unit to open with; as a whole it is
-    a ``link``. The same run gives the same ``key``
-    wherever it opens. Raises ``ValueError`` when tokens and trace differ in length.
+    a ``link``. ``chain`` draws the unrolled model above the cell, ``pins`` are units with the names a learner gave them. The
+    same run gives the same ``key`` wherever it opens. Raises ``ValueError`` when tokens and trace differ in length.
     """
     if len(tokens) != len(trace):
         raise ValueError(f"{len(tokens)} tokens for a run of {len(trace)} steps")
     cell = _cell(trace)
-    diagram = wires(cell, dict(trace.tables[""]))
+    scopes = _scopes(trace)
+    diagram = wires(cell, dict(trace.tables[scopes[0]]))
     layout: Layout = layout_of(diagram)
     place = {"step": 0, "unit": 0, "symbol": layout["strips"][0], **(start or {})}
-    width = int(trace[layout["strips"][0]].shape[-1])
+    width = int(trace[scopes[0] + layout["strips"][0]].shape[-1])
     units = slice(None)
     if mini:
         unit = min(max(int(place["unit"]), 0), width - 1)
@@ -225,7 +261,7 @@ def pack(
     block = _Block()
     slots = _fill(block, trace, cell, wanted | ({"P"} & set(trace) if not mini else set()), batch, units)
     if baseline is not None and not mini:
-        for name in (*layout["strips"], *({"P"} & set(trace))):
+        for name in (*(scope + strip for scope in scopes for strip in layout["strips"]), *({"P"} & set(trace))):
             block.add(f"baseline/{name}", baseline[name][:, batch])
     ids = vocabulary[list(tokens)]
     header: Header = {
@@ -246,6 +282,9 @@ def pack(
         "layout": layout,
         "vocabulary": [] if mini else [visible(token) for token in vocabulary],
         "interventions": _interventions(trace),
+        "layers": _layers(trace),
+        "chain": chain,
+        "pins": [{"unit": unit, "name": name} for unit, name in pins],
         "has_baseline": baseline is not None and not mini,
         "words": dict(words),
         "link": link,

@@ -1,29 +1,33 @@
-"""A lesson about one recurrent cell, whole: the rooms in order, for the LSTM and the GRU alike."""
+"""A lesson about one recurrent cell, whole: the rooms in order, for the plain network, the LSTM and the GRU alike."""
 
 import streamlit as st
 
 from engine.recurrent.asking import Run as Asked
-from pages.ui import conventions, link, more, runs, stage
+from engine.text.display import visible
+from pages.ui import conventions, link, more, plain, runs, stage
 from pages.ui import lesson as rooms
 from pages.ui.check import check_yourself
-from pages.ui.config import Config, Edit, GRUConfig
+from pages.ui.config import Edit, GRUConfig, Recurrent
+from pages.ui.memory import RNNConfig
 from pages.ui.runs import Run
 from pages.ui.words import language, words
 
 
-def lesson(cell: str, kind: type[Config]) -> None:
-    """Build the page of a cell ("lstm" or "gru")."""
+def lesson(cell: str, kind: type[Recurrent]) -> None:
+    """Build the page of a cell ("lstm", "gru", "rnn")."""
     config = rooms.head(kind)
     run = runs.run(cell, config)
     _unknown(run)
     stage.mount(runs.packed(run, config, language(), link.moves()), key=f"stage-{cell}", on_change=_changed)
     if isinstance(config, GRUConfig):
         conventions.room(run, config)
+    if isinstance(config, RNNConfig):
+        plain.room(run, config)
     rooms.room("try")
     rooms.things_to_try(run.trace)
     rooms.see_more(more.tabs(run, config), run.trace)
     rooms.room("check")
-    asked = Asked(model=run.model, ids=run.ids, step=config.step, unit=config.unit)
+    asked = Asked(model=run.model, ids=run.ids, step=min(config.step, len(run.tokens) - 1), unit=config.unit)
     check_yourself(cell, asked, run.trace, run.vocabulary.tokens.__getitem__)
     rooms.notes_on(run.trace)
 
@@ -47,5 +51,5 @@ def _changed(changes: tuple[stage.Change, ...]) -> None:
 def _unknown(run: Run) -> None:
     """Say which characters the model has never seen. Plain text: they are the learner's."""
     if run.unknown:
-        shown = " ".join(run.unknown[:8]) + (" …" if len(run.unknown) > 8 else "")
+        shown = " ".join(map(visible, run.unknown[:8])) + (" …" if len(run.unknown) > 8 else "")
         st.text(words("run.unknown", count=len(run.unknown), tokens=shown))

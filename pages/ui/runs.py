@@ -17,6 +17,7 @@ from numpy.typing import NDArray
 from engine.data import recall
 from engine.equation import Circuit
 from engine.recurrent.language_model import CELLS, RecurrentLanguageModel
+from engine.recurrent.spectrum import with_radius
 from engine.text.vocabulary import Vocabulary
 from engine.trace import Trace
 from engine.training import checkpoints
@@ -25,11 +26,15 @@ from pages.ui.config import RecurrentConfig, to_query
 from pages.ui.stage import stage_words, symbol_docs, symbol_names
 
 UNTRAINED = "untrained"
+BEYOND = 1e6  # a state larger than this is no memory any more: the run ends before it
 
 
 @dataclass(frozen=True, kw_only=True)
 class Run:
-    """One model on one text: the traces, and what is needed to show them. ``baseline`` is None where nothing is changed."""
+    """One model on one text: the traces, and what is needed to show them. ``baseline`` is None where nothing is changed.
+
+    ``stopped``: the states left all bounds, and the run ends with the last step before that.
+    """
 
     cell: str
     model: RecurrentLanguageModel
@@ -37,6 +42,7 @@ class Run:
     tokens: tuple[str, ...]
     trace: Trace
     baseline: Trace | None
+    stopped: bool = False
 
     @property
     def ids(self) -> torch.Tensor:
@@ -55,17 +61,21 @@ class Run:
 
 
 @st.cache_resource(max_entries=32, show_spinner=False)
-def opened(cell: str, name: str, seed: int, reset: str, update: str) -> tuple[RecurrentLanguageModel, Vocabulary]:
-    """A model and its vocabulary. ``name``: trained, untrained (with ``seed``), or a checkpoint of its own."""
+def opened(
+    cell: str, name: str, seed: int, switches: tuple[tuple[str, Any], ...], radius: float | None = None
+) -> tuple[RecurrentLanguageModel, Vocabulary]:
+    """A model and its vocabulary. ``name``: trained, untrained (with ``seed``), or a checkpoint of its own.
+
+    With ``radius`` its matrix from state to state is scaled to that spectral radius.
+    """
     checkpoint = checkpoints.load(cell if name in ("trained", UNTRAINED) else name)
     vocabulary = checkpoint.vocabulary
-    switches: dict[str, Any] = {"reset": reset, "update": update} if cell == "gru" else {}
     model = RecurrentLanguageModel(
         cell,
         len(vocabulary),
         checkpoint.model.recurrent.hidden_size,
         generator=torch.Generator().manual_seed(seed),
-        **switches,
+        **dict(switches),
     )
     if name != UNTRAINED:
         # Reset after the product has one bias more; with it at 0 the weights are the same under both conventions.
@@ -75,16 +85,41 @@ def opened(cell: str, name: str, seed: int, reset: str, update: str) -> tuple[Re
         with torch.no_grad():
             for key in missing:
                 model.get_parameter(key).zero_()
+    if radius is not None:
+        model = with_radius(model, radius)
     return model.eval().requires_grad_(True), vocabulary
+
+
+def model_of(cell: str, config: RecurrentConfig) -> tuple[RecurrentLanguageModel, Vocabulary]:
+    """The model that a config describes, and its vocabulary."""
+    return opened(cell, config.model, config.seed, tuple(config.switches(cell).items()), config.radius_of(cell))
 
 
 def run(cell: str, config: RecurrentConfig) -> Run:
     """The run that ``config`` describes, and its baseline where the config changes something."""
-    model, vocabulary = opened(cell, config.model, config.seed, config.reset, config.update)
+    model, vocabulary = model_of(cell, config)
     plain = config.plain()
-    trace = _traced(key(cell, config), config)
-    baseline = _traced(key(cell, plain), plain) if config.do else None
-    return Run(cell=cell, model=model, vocabulary=vocabulary, tokens=tuple(config.text), trace=trace, baseline=baseline)
+    both = [config, plain] if config.do else [config]
+    traces = [_traced(key(cell, each), each, None) for each in both]
+    steps = min(map(sound_steps, traces))
+    if steps < len(traces[0]):
+        traces = [_traced(key(cell, each), each, steps) for each in both]
+    return Run(
+        cell=cell,
+        model=model,
+        vocabulary=vocabulary,
+        tokens=config.tokens[:steps],
+        trace=traces[0],
+        baseline=traces[1] if config.do else None,
+        stopped=steps < len(config.tokens),
+    )
+
+
+def sound_steps(trace: Trace) -> int:
+    """The steps before the states leave all bounds: only a cell without bounds of its own (ReLU) can. At least 1."""
+    sizes = [np.abs(trace[name]).max(axis=(1, 2)) for name, symbol in trace.symbols.items() if symbol.axes == "TBH"]
+    beyond = np.flatnonzero(~(np.max(sizes, axis=0) <= BEYOND))  # what is no number is beyond as well
+    return max(int(beyond[0]), 1) if len(beyond) else len(trace)
 
 
 def key(cell: str, config: RecurrentConfig) -> str:
@@ -93,21 +128,28 @@ def key(cell: str, config: RecurrentConfig) -> str:
 
 
 @st.cache_resource(max_entries=64, show_spinner=False)
-def _traced(key: str, _config: RecurrentConfig) -> Trace:
-    cell = key.partition("?")[0]
-    model, vocabulary = opened(cell, _config.model, _config.seed, _config.reset, _config.update)
-    ids = torch.tensor(vocabulary[list(_config.text)]).unsqueeze(1)
-    return model.trace(ids, do=_config.interventions())
+def _traced(key: str, _config: RecurrentConfig, steps: int | None) -> Trace:
+    model, vocabulary = model_of(key.partition("?")[0], _config)
+    ids = torch.tensor(vocabulary[list(_config.tokens)]).unsqueeze(1)[:steps]
+    return model.trace(ids, do=_config.interventions(steps))
 
 
 def packed(run: Run, config: RecurrentConfig, lang: str, move: int = 0) -> bytes:
     """The run as bytes for the stage, in the learner's language; with another ``move`` the stage goes to the config's place."""
     start = {"step": config.step, "unit": config.unit, "move": move} | ({"symbol": config.symbol} if config.symbol else {})
-    return _packed(key(run.cell, config), urlencode(start), lang, run, start)
+    place = urlencode(start | {"pins": config.pins})
+    return _packed(key(run.cell, config), place, lang, run, start, config)
 
 
 @st.cache_resource(max_entries=64, show_spinner=False)
-def _packed(key: str, start: str, lang: str, _run: Run, _start: Mapping[str, object]) -> bytes:  # noqa: ARG001 start is part of the key
+def _packed(
+    key: str,
+    place: str,  # noqa: ARG001 the cache's
+    lang: str,
+    _run: Run,
+    _start: Mapping[str, object],
+    _config: RecurrentConfig,
+) -> bytes:
     cell = key.partition("?")[0]
     return payload.pack(
         _run.trace,
@@ -119,6 +161,8 @@ def _packed(key: str, start: str, lang: str, _run: Run, _start: Mapping[str, obj
         model=cell,
         start=_start,
         baseline=_run.baseline,
+        chain=_config.chain,
+        pins=_config.pins,
     )
 
 

@@ -15,11 +15,11 @@ from pages.ui.config import (
     GRUConfig,
     LSTMConfig,
     RecurrentConfig,
-    RNNConfig,
     from_query,
     to_query,
     window,
 )
+from pages.ui.memory import RNNConfig
 
 KINDS = (LSTMConfig, GRUConfig, RNNConfig)
 NAMES = ("text", "model", "seed", "do", "reset", "update", "step", "unit", "symbol")

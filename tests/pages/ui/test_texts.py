@@ -4,6 +4,7 @@ import pytest
 import torch
 
 from engine.recurrent.gru import GRU
+from engine.recurrent.language_model import RecurrentLanguageModel
 from engine.recurrent.lstm import LSTM
 from engine.recurrent.questions import QUESTIONS
 from engine.trace import Trace
@@ -16,6 +17,10 @@ WRITTEN = sorted(path.stem for path in (LESSONS / "en").glob("*.md"))
 
 def trace_of(lesson: str) -> Trace:
     generator = torch.Generator().manual_seed(1)
+    if lesson in ("rnn", "deep_rnn"):
+        deep = {"num_layers": 2, "bidirectional": True} if lesson == "deep_rnn" else {}
+        cell = "gru" if deep else "rnn"
+        return RecurrentLanguageModel(cell, 3, 5, generator=generator, **deep).trace(torch.tensor([[0], [2], [1]]))
     model: LSTM | GRU = {"lstm": LSTM, "gru": GRU}[lesson](3, 5, generator=generator)
     return model.trace(torch.rand(4, 1, 3, generator=generator))
 
