@@ -46,7 +46,8 @@ def _step(run: Run, name: str, *, last: int) -> int:
     if last < 1:
         return 0
     label = words("more.step", last=last + 1)
-    return int(st.number_input(label, 1, last + 1, last + 1, key=f"step-{run.cell}-{name}-{last}", width=220)) - 1
+    key = f"step-{run.cell}-{name}-{last}"
+    return int(st.number_input(label, 1, last + 1, last + 1, key=key, width=220, persist_state="session")) - 1
 
 
 def _gates(run: Run) -> None:
@@ -91,12 +92,23 @@ def _gradients(run: Run, config: RecurrentConfig) -> None:
     targets = ["P", *run.circuit.carry]
     with st.container(horizontal=True, vertical_alignment="bottom", key="gradient-target"):
         names = {"P": words("more.target.P")} | {name: words("more.target.unit", symbol=name) for name in run.circuit.carry}
-        target = st.selectbox(words("more.target"), targets, format_func=names.__getitem__, key=f"target-{run.cell}", width=300)
+        target = st.selectbox(
+            words("more.target"),
+            targets,
+            format_func=names.__getitem__,
+            key=f"target-{run.cell}",
+            width=300,
+            persist_state="session",
+        )
         step = _step(run, f"gradients-{target}", last=len(run.tokens) - (2 if target == "P" else 1))
         unit = 0
         if target != "P":
             units = run.trace["H"].shape[-1]
-            unit = int(st.number_input(words("more.unit", last=units - 1), 0, units - 1, key=f"unit-{run.cell}", width=160))
+            unit = int(
+                st.number_input(
+                    words("more.unit", last=units - 1), 0, units - 1, key=f"unit-{run.cell}", width=160, persist_state="session"
+                )
+            )
     if len(run.tokens) < 2:
         st.text(words("figure.empty.no_earlier"))
         return
@@ -191,7 +203,9 @@ def _compare(run: Run, config: RecurrentConfig) -> None:
 
 def _recall() -> None:
     """The forget-bias experiment: both checkpoints on new lines, and their forget gates on one of them."""
-    noise = st.segmented_control(words("more.noise"), (5, 10, 20, 40), default=20, required=True, key="noise")
+    noise = st.segmented_control(
+        words("more.noise"), (5, 10, 20, 40), default=20, required=True, key="noise", persist_state="session"
+    )
     result = runs.recalled(RECALL, int(noise))
     names = {name: words(f"model.{name}") for name in RECALL}
     show.figure(
