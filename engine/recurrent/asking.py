@@ -30,6 +30,11 @@ class Run:
     step: int
     unit: int
 
+    def same(self, other: Run) -> bool:
+        """Whether the other asks about the same: model, tokens and place."""
+        place = (self.step, self.unit) == (other.step, other.unit)
+        return place and self.model is other.model and self.ids.equal(other.ids)
+
     @property
     def last(self) -> int:
         """The last step."""
@@ -52,10 +57,13 @@ class Answer:
 
 @dataclass(frozen=True, kw_only=True)
 class Question:
-    """One question. ``ask`` gives its answer for a run, or a note that says why it cannot be asked there."""
+    """One question. ``ask`` gives its answer for a run, or a note that says why it cannot be asked there.
+
+    What a run is, each lesson says: a ``Run`` of a model here, or anything else that knows whether another is the ``same``.
+    """
 
     id: str
-    ask: Callable[[Run], Answer | Note] = field(repr=False)
+    ask: Callable[[Any], Answer | Note] = field(repr=False)
 
 
 def alike(gap: Number) -> bool | None:

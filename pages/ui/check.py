@@ -3,15 +3,25 @@
 import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from typing import Any, Protocol
 
 import streamlit as st
 
 from engine.notes import Note
-from engine.recurrent.asking import Answer, Question, Run
-from engine.recurrent.questions import QUESTIONS
+from engine.questions import QUESTIONS
+from engine.recurrent.asking import Answer, Question
 from engine.trace import Trace
 from pages.ui.texts import Token, fill, sections
+from pages.ui.texts import token as shown_token
 from pages.ui.words import language, words
+
+
+class Asked(Protocol):
+    """What questions are asked about."""
+
+    def same(self, other: Any) -> bool:
+        """Whether another asks about the same."""
+
 
 OPTION = re.compile(r"^- +(\w+): +(.*)$", re.MULTILINE)
 
@@ -34,13 +44,13 @@ class Wording:
         return cls(before.strip(), {match[1]: match[2] for match in found}, after.strip())
 
 
-def check_yourself(lesson: str, run: Run, trace: Trace, token: Callable[[int], str]) -> None:
+def check_yourself(lesson: str, run: Asked, trace: Trace | None, token: Callable[[int], str]) -> None:
     """One question of ``lesson`` at a time, about ``run``. ``token`` gives the raw token of an id."""
     _questions(lesson, run, trace, token)
 
 
 @st.fragment
-def _questions(lesson: str, run: Run, trace: Trace, token: Callable[[int], str]) -> None:
+def _questions(lesson: str, run: Asked, trace: Trace | None, token: Callable[[int], str]) -> None:
     questions = QUESTIONS[lesson]
     with st.container(key="check", border=True):
         number = st.pagination(len(questions), key="question", max_visible_pages=len(questions), persist_state="session")
@@ -53,18 +63,18 @@ def _questions(lesson: str, run: Run, trace: Trace, token: Callable[[int], str])
             _ask(question.id, wording, answer, trace, token)
 
 
-def _answer(question: Question, run: Run) -> Answer | Note:
+def _answer(question: Question, run: Asked) -> Answer | Note:
     """The question's answer for this run; asked again only for another run, not at every rerun of the page."""
     known = st.session_state.setdefault("answers", {})
-    model, ids, place, answer = known.get(question.id, (None, None, None, None))
-    if model is not run.model or place != (run.step, run.unit) or not run.ids.equal(ids):
+    before, answer = known.get(question.id, (None, None))
+    if type(before) is not type(run) or not run.same(before):
         answer = question.ask(run)
-        known[question.id] = run.model, run.ids, (run.step, run.unit), answer
+        known[question.id] = run, answer
     found: Answer | Note = answer
     return found
 
 
-def _ask(name: str, wording: Wording, answer: Answer, trace: Trace, token: Callable[[int], str]) -> None:
+def _ask(name: str, wording: Wording, answer: Answer, trace: Trace | None, token: Callable[[int], str]) -> None:
     values = _shown(answer.values, token)
     of_option = {option: values | _shown(answer.each.get(option, {}), token) for option in answer.options}
     texts = {option: fill(wording.options[option.partition(":")[0]], trace, of_option[option]) for option in answer.options}
@@ -98,7 +108,7 @@ def _shown(values: Mapping[str, float], token: Callable[[int], str]) -> dict[str
 
     def show(name: str, value: float) -> float | Token:
         if name.startswith("token"):
-            return Token(token(int(value)))
+            return shown_token(token(int(value)))
         return int(value) + 1 if name.endswith("step") else value
 
     return {name: show(name, value) for name, value in values.items()}

@@ -11,7 +11,7 @@ import streamlit as st
 
 from engine.notes import Note
 from pages.ui import link, texts
-from pages.ui.config import MAX_SEED, Config
+from pages.ui.config import MAX_SEED, Config, RecurrentConfig
 from pages.ui.source import text_source
 from pages.ui.words import language, words
 
@@ -19,8 +19,11 @@ if TYPE_CHECKING:
     from engine.trace import Trace
 
 
-def head(kind: type[Config]) -> Config:
-    """Room 1: title, idea, the text that is fed in, the model. Returns the page's config."""
+def head(kind: type[Config], choose: Callable[[Config], None] | None = None) -> Config:
+    """Room 1: title, idea, the text that is fed in, the model. Returns the page's config.
+
+    ``choose`` draws what is chosen beside the text (at most two controls) where that is not a recurrent model.
+    """
     config, notes = link.read(kind)
     lesson = st.session_state["page"]
     with st.container(key="head"):
@@ -29,11 +32,18 @@ def head(kind: type[Config]) -> Config:
     with st.container(key="feed"):
         text_source(config)
         with st.container(key="choice", gap="xsmall"):
-            control("model", tuple(kind.models))
-            if config.model == "untrained":
-                seed()
+            if choose is not None:
+                choose(config)
+            elif isinstance(config, RecurrentConfig):
+                _model(config)
     say(notes)
     return config
+
+
+def _model(config: RecurrentConfig) -> None:
+    control("model", tuple(config.models))
+    if config.model == "untrained":
+        seed()
 
 
 def control(field: str, options: tuple[str, ...], *, label: bool = False) -> None:
@@ -71,7 +81,7 @@ def room(name: str) -> None:
     st.header(words(f"room.{name}"), anchor=name)
 
 
-def things_to_try(trace: "Trace") -> None:
+def things_to_try(trace: "Trace | None" = None) -> None:
     """The lesson's sections ``try.1``, ``try.2``, ...: one at a time, with a button that sets the page up for it."""
     found = _named("try.")
     number = st.pagination(len(found), key="try", max_visible_pages=len(found), persist_state="session")
@@ -81,7 +91,7 @@ def things_to_try(trace: "Trace") -> None:
     st.button(words("try.set"), on_click=link.follow, args=(params,), icon=":material/arrow_upward:")
 
 
-def see_more(tabs: Mapping[str, Callable[[], None]], trace: "Trace") -> None:
+def see_more(tabs: Mapping[str, Callable[[], None]], trace: "Trace | None" = None) -> None:
     """Room 4: a tab for each name (words ``tab.<name>``, introduced by section ``room.<name>``), filled when it is opened.
 
     The first tab is the section ``look``, plain words: no chart, and no chart library, comes with the page's first paint.
@@ -91,7 +101,7 @@ def see_more(tabs: Mapping[str, Callable[[], None]], trace: "Trace") -> None:
 
 
 @st.fragment
-def _tabs(tabs: Mapping[str, Callable[[], None]], trace: "Trace") -> None:
+def _tabs(tabs: Mapping[str, Callable[[], None]], trace: "Trace | None") -> None:
     introductions = _named("room.")
     look, *rest = st.tabs([words("tab.look"), *(words(f"tab.{name}") for name in tabs)], key="more", on_change="rerun")
     if look.open:
@@ -105,7 +115,7 @@ def _tabs(tabs: Mapping[str, Callable[[], None]], trace: "Trace") -> None:
                 fill()
 
 
-def notes_on(trace: "Trace") -> None:
+def notes_on(trace: "Trace | None" = None) -> None:
     """The lesson's sections ``note.*``: conventions, limits, history."""
     with st.expander(words("room.notes")):
         for text in _named("note.").values():

@@ -5,11 +5,11 @@ import streamlit as st
 from engine.notes import Note
 from engine.text.reading import LIMIT_BYTES, Reading, read_bytes, read_text
 from pages.ui import documents, link
-from pages.ui.config import SAMPLE, WINDOW, RecurrentConfig
+from pages.ui.config import SAMPLE, WINDOW, LessonConfig
 from pages.ui.words import words
 
 
-def text_source(config: RecurrentConfig) -> None:
+def text_source(config: LessonConfig) -> None:
     """The text field; below it what is shown of a long text, the way back to the sample, and the file."""
     link.show("text", config.text)
     st.text_area(words("source.label"), key="text", height=72, on_change=_typed, label_visibility="collapsed")
@@ -41,11 +41,22 @@ def _open(name: str, number: int, notes: tuple[Note, ...] = ()) -> None:
         link.change(text=document.part(number), notes=notes, source={"doc": name, "from": str(document.starts[number])})
 
 
+def whole(text: str) -> str:
+    """The long text of which ``text`` is the window that the page shows, if this server has it; else ``text``."""
+    document, number = _place()
+    return document.text if document is not None and document.part(number) == text else text
+
+
+def _place() -> tuple[documents.Document | None, int]:
+    """The long text that the link names, and the number of its window."""
+    document, start = documents.find(st.query_params.get("doc", "")), st.query_params.get("from", "0")
+    return document, document.number_at(int(start) if start.isdecimal() and len(start) < 12 else 0) if document else 0
+
+
 def _length(text: str) -> None:
     """How long the text is, or which part of what it is, with the way to the other parts."""
-    name, start = st.query_params.get("doc", ""), st.query_params.get("from", "0")
-    document = documents.find(name)
-    number = document.number_at(int(start) if start.isdecimal() and len(start) < 12 else 0) if document else 0
+    name = st.query_params.get("doc", "")
+    document, number = _place()
     if document is None or document.part(number) != text:
         st.caption(words("source.length", count=len(text)) if not name or document else words("source.lost", count=len(text)))
         return

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 
 import streamlit as st
 
-from engine.text.display import graphemes, visible
+from engine.text.display import graphemes, shorten, visible
 from pages.ui.words import language
 
 if TYPE_CHECKING:
@@ -24,6 +24,7 @@ Values = Mapping[str, "float | Token"]
 
 LESSONS = Path(__file__).resolve().parents[2] / "assets" / "lessons"
 HEADING = re.compile(r"^## +(\S+) *$", re.MULTILINE)
+TICKS = re.compile(r"`+")
 PLACE = re.compile(r"\{\{([^{}]*)\}\}")
 
 
@@ -44,6 +45,23 @@ class Token:
         if len(graphemes(raw)) > 1:
             raise ValueError("one token, not a text")
         self.shown = "“" + "".join(f"&#{ord(character)};" for character in visible(raw)) + "”"
+
+
+class Piece(Token):
+    """A token of several characters: as code, in which nothing is markup, an emoji's name or an address."""
+
+    LONGEST = 24  # characters
+
+    def __init__(self, raw: str) -> None:
+        written = shorten(visible(raw), self.LONGEST)
+        fence = "`" * (1 + max(map(len, TICKS.findall(written)), default=0))
+        edge = " " if written.startswith("`") or written.endswith("`") else ""
+        self.shown = f"{fence}{edge}{written}{edge}{fence}"
+
+
+def token(raw: str) -> Token:
+    """A token of any length, safe in Markdown."""
+    return Token(raw) if len(graphemes(raw)) <= 1 else Piece(raw)
 
 
 def fill(text: str, trace: "Trace | None" = None, values: "Values | None" = None) -> str:

@@ -13,18 +13,23 @@ from pages.ui.stage import MOST_CHANGES, Change, bundle, parse_changes, stage_wo
 from pages.ui.theme import roles
 from tests.stage.runs import MODELS, trace_of
 
+ENTRIES = ("main", "text")
 SOURCES = {path.stem: path.read_text(encoding="utf-8") for path in stage.FOLDER.glob("*.js")}
 
 
 def test_every_module_is_joined_once_and_before_it_is_needed():
-    joined = bundle()
-    places = {name: joined.index(f"const module_{name} = ") for name in SOURCES}
-    for name, source in SOURCES.items():
-        assert joined.count(f"const module_{name} = ") == 1
-        for _, other in stage.IMPORT.findall(source):
-            assert places[other] < places[name]
-    assert joined.rstrip().endswith("export default module_main.main;")
-    assert not re.search(r"^import ", joined, re.MULTILINE)
+    reached = set()
+    for entry in ENTRIES:
+        joined = bundle(entry)
+        places = {name: joined.index(start) for name in SOURCES if (start := f"const module_{name} = ") in joined}
+        reached |= set(places)
+        for name, place in places.items():
+            assert joined.count(f"const module_{name} = ") == 1
+            for _, other in stage.IMPORT.findall(SOURCES[name]):
+                assert places[other] < place
+        assert joined.rstrip().endswith(f"export default module_{entry}.main;")
+        assert not re.search(r"^import ", joined, re.MULTILINE)
+    assert reached == set(SOURCES)
 
 
 def test_every_export_is_imported_somewhere():

@@ -1,0 +1,9 @@
+"""The questions of every lesson, by its key."""
+
+from typing import Final
+
+from engine.recurrent import questions as recurrent
+from engine.recurrent.asking import Question
+from engine.text.questions import TOKENS
+
+QUESTIONS: Final[dict[str, tuple[Question, ...]]] = {"tokens": TOKENS} | recurrent.QUESTIONS
