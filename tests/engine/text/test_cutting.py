@@ -16,8 +16,8 @@ from engine.text.script import script
 TEXT = "In the beginning God created the heaven and the earth. And the earth was without form."
 
 
-def run(text: str = TEXT, level: str = "character", rows: int = 2, steps: int = 5, **options: int) -> Run:
-    found = cut(text, level, pieces=40, **options)
+def run(text: str = TEXT, level: str = "character", rows: int = 2, steps: int = 5) -> Run:
+    found = cut(text, level, pieces=40)
     plan = Plan(length=len(found.tokens), batch_size=rows, num_steps=steps)
     return Run(cutting=found, plan=plan, seed=3, pieces=40)
 
