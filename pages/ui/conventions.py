@@ -18,13 +18,11 @@ SWITCHES = ("reset", "update")
 
 
 def room(run: Run, config: GRUConfig) -> None:
-    """The switches, the two formulas they choose, and the table."""
+    """The switches (the stage shows the formulas they choose), and the table."""
     rooms.room("conventions")
     with st.container(horizontal=True, key="switches"):
         for field in SWITCHES:
             rooms.control(field, GRUConfig.choices[field], label=True)
-    for name in ("H_tilde", "H"):
-        st.latex(run.trace.latex(name))
     st.dataframe(_table(run, config), hide_index=True, width="stretch", key="conventions")
 
 

@@ -117,9 +117,16 @@ def _tabs(tabs: Mapping[str, Callable[[], None]], trace: "Trace | None") -> None
 
 def notes_on(trace: "Trace | None" = None) -> None:
     """The lesson's sections ``note.*``: conventions, limits, history."""
-    with st.expander(words("room.notes")):
-        for text in _named("note.").values():
-            st.markdown(texts.fill(text, trace))
+    _notes(trace)
+
+
+@st.fragment
+def _notes(trace: "Trace | None") -> None:
+    notes = st.expander(words("room.notes"), key="notes-of-lesson", on_change="rerun")
+    if notes.open:  # not before: its formulas bring a library with them
+        with notes:
+            for text in _named("note.").values():
+                st.markdown(texts.fill(text, trace))
 
 
 def _named(start: str) -> dict[str, str]:

@@ -1,11 +1,13 @@
 """What can be changed in a plain recurrent network: activation, spectral radius, the order of the past."""
 
+from dataclasses import replace
+
 import pandas as pd
 import streamlit as st
 import torch
 
 from engine.notation import format_number
-from engine.recurrent.reading import last_prediction, order_effects, text_perplexity
+from engine.recurrent.reading import OrderEffect, last_prediction, order_effects, text_perplexity
 from engine.recurrent.spectrum import spectrum
 from engine.text.display import visible
 from engine.trace import largest_difference
@@ -33,7 +35,6 @@ def room(run: Run, config: RNNConfig) -> None:
         if config.shuffle:
             _number("keep", 1, MAX_KEEP, 1)
     _measures(run)
-    st.latex(run.trace.latex("H"))
     st.dataframe(_activations(run, config), hide_index=True, width="stretch", key="activations")
     if len(run.tokens) < 3:
         return
@@ -114,8 +115,8 @@ def _order(config: RNNConfig) -> pd.DataFrame:
 
 def _reach(run: Run, config: RNNConfig) -> pd.DataFrame:
     """How much of the order is noticed, by how many of the last characters stay in place."""
-    ids = runs.run("rnn", config.with_switches(shuffle=0)).ids
-    found = order_effects(run.model, ids, KEEPS, torch.Generator().manual_seed(config.shuffle))
+    written = replace(config.plain(), shuffle=0, keep=1)
+    found = _effects(runs.key("rnn", written), config.shuffle, run, written)
     return pd.DataFrame(
         {
             words("plain.keep"): [str(each.keep) for each in found],
@@ -123,6 +124,18 @@ def _reach(run: Run, config: RNNConfig) -> pd.DataFrame:
             words("plain.changed"): [percent(each.changed) for each in found],
         }
     )
+
+
+@st.cache_resource(max_entries=64, show_spinner=False)
+def _effects(
+    key: str,  # noqa: ARG001 the cache's
+    seed: int,
+    _run: Run,
+    _written: RNNConfig,
+) -> tuple[OrderEffect, ...]:
+    """Nearly a hundred runs of the text: once for each text, model and seed, not at every rerun."""
+    ids = runs.run("rnn", _written).ids
+    return order_effects(_run.model, ids, KEEPS, torch.Generator().manual_seed(seed))
 
 
 def _fit(perplexity: float | None) -> str:
@@ -136,9 +149,9 @@ def _shown(number: float) -> str:
 
 def side_by_side(config: RNNConfig, cells: tuple[str, ...]) -> pd.DataFrame:
     """The cells as trained, on this very text: parameters and perplexity."""
-    rows = []
+    trained, rows = RNNConfig(text=config.text), []
     for cell in cells:
-        other = runs.run(cell, config.plain())
+        other = runs.run(cell, trained)
         fit = text_perplexity(other.trace, other.ids)
         count = sum(parameter.numel() for parameter in other.model.recurrent.parameters())
         rows.append(

@@ -18,6 +18,7 @@ from engine.text.display import graphemes, shorten, visible
 from pages.ui.words import language
 
 if TYPE_CHECKING:
+    from engine.symbols import Symbol
     from engine.trace import Trace
 
 Values = Mapping[str, "float | Token"]
@@ -69,7 +70,7 @@ def fill(text: str, trace: "Trace | None" = None, values: "Values | None" = None
 
     Raises ``KeyError`` for a place that nothing fills and ``ValueError`` for a value that is neither number nor token.
     """
-    from engine.notation import format_number, symbol_latex
+    from engine.notation import format_number
 
     given = values or {}
 
@@ -82,9 +83,17 @@ def fill(text: str, trace: "Trace | None" = None, values: "Values | None" = None
             return f"{value:,}" if isinstance(value, int) else format_number(float(value), minus="−")
         if trace is None or form not in ("", "latex"):
             raise KeyError(place[1])
-        return f"$${trace.latex(name)}$$" if form else f"${symbol_latex(trace.symbol(name))}$"
+        return f"$${trace.latex(name)}$$" if form else symbol(trace.symbol(name))
 
     return PLACE.sub(put, text)
+
+
+def symbol(one: "Symbol") -> str:
+    """A symbol within a sentence: bold letter and Unicode index, so that no formula library is needed for it; else LaTeX."""
+    from engine.notation import symbol_latex, symbol_text
+
+    plain = symbol_text(one)
+    return f"**{plain[0]}**{plain[1]}" if plain else f"${symbol_latex(one)}$"
 
 
 def show(lesson: str, section: str, trace: "Trace | None" = None, values: "Values | None" = None) -> None:

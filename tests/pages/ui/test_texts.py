@@ -54,7 +54,8 @@ def test_formulas_are_those_of_the_functions_that_run():
     trace = trace_of("lstm")
     assert trace is not None
     assert fill("{{C:latex}}", trace) == f"$${trace.latex('C')}$$"
-    assert fill("{{C_prev}} {{b_f}}", trace) == r"$\mathbf C_{t-1}$ $\mathbf b_f$"
+    # A symbol that Unicode can write needs no formula library; one that it cannot is LaTeX.
+    assert fill("{{C_prev}} {{C_tilde}} {{b_f}}", trace) == r"**C**ₜ₋₁ **C̃**ₜ $\mathbf b_f$"
 
 
 def test_numbers():
