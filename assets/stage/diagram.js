@@ -63,7 +63,7 @@ export function createDiagram(parent, context) {
     node_.style.top = `${y}px`;
     if (node.kind === "input" || node.kind === "output") {
       if (node.id in trace.header.symbols || node.id in trace.header.slots) {
-        node_.append(importMath(mathOf(node.id)));
+        node_.append(importMath(trace.written(mathOf(node.id))));
       } else {
         parts.token = node_;
       }

@@ -54,7 +54,7 @@ export function createPanel(parent, context) {
     current = symbol;
     const equation = equationOf(symbol);
     links.forget(large);
-    const formula = importMath(equation.mathml);
+    const formula = importMath(trace.written(equation.mathml));
     symbolsOf(formula);
     large.replaceChildren(formula);
     plugged.hidden = !equation.plugged;
@@ -75,7 +75,7 @@ export function createPanel(parent, context) {
       links.forget(list, large);
       buttons = new Map();
       for (const equation of trace.header.equations) {
-        const formula = importMath(equation.mathml);
+        const formula = importMath(trace.written(equation.mathml));
         const name = trace.header.symbols[equation.name]?.name ?? equation.name;
         const button = element("button", { type: "button", class: "equation", "aria-pressed": "false", title: name });
         button.setAttribute("aria-label", name);

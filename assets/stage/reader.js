@@ -1,6 +1,9 @@
 // Reads the bytes that pages/ui/payload.py packs: header length, JSON header, one float32 block.
 
+import { MINUS } from "./numbers.js";
+
 const BASELINE = "baseline/";
+const BEFORE = `<mi>t</mi><mo>${MINUS}</mo><mn>1</mn>`; // the index of a step before, as the engine writes it
 
 export class Trace {
   constructor(header, block) {
@@ -70,6 +73,11 @@ export class Trace {
   /** The symbol a name belongs to: `C_prev` and `C:0` belong to C; a part of an equation belongs to nobody. */
   base(name) {
     return this.header.slots[name]?.of ?? name;
+  }
+
+  /** A formula as it reads in the layer that is looked at: what reads from the end has its state of before at t + 1. */
+  written(mathml) {
+    return this.layers[this.layer].back ? mathml.replaceAll(BEFORE, BEFORE.replace(MINUS, "+")) : mathml;
   }
 
   /** The changes of a symbol in the layer that is looked at. */

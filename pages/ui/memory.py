@@ -8,7 +8,7 @@ from typing import Any, ClassVar
 
 from engine.notes import Note
 from engine.symbols import GATE, SIGNED
-from pages.ui.config import MAX_SEED, RecurrentConfig, choice, number
+from pages.ui.config import MAX_SEED, GRUConfig, LSTMConfig, RecurrentConfig, choice, number
 
 MAX_PINS = 8
 MAX_NAME = 24  # characters of a pinned unit's name
@@ -119,3 +119,85 @@ def _pins(given: str, units: int, notes: list[Note]) -> tuple[Pin, ...]:
     if len(found) < len(parts):
         notes.append(Note("link.pin", {"limit": MAX_PINS, "high": units - 1}))
     return tuple(found.values())
+
+
+CELLS: Mapping[str, Mapping[str, tuple[float, float]]] = {
+    "gru": GRUConfig.editable,
+    "lstm": LSTMConfig.editable,
+    "rnn": RecurrentConfig.editable,
+}
+TRAINED: Mapping[str, tuple[str, int, str]] = {"deep-gru": ("gru", 2, "forward"), "bidirectional-gru": ("gru", 1, "both")}
+
+
+@dataclass(frozen=True, kw_only=True)
+class DeepConfig(RecurrentConfig):
+    """Lesson 8. ``cell``, ``layers`` and ``directions`` belong to an untrained model; a trained one has a shape of its own.
+
+    ``layer`` is the layer and direction that the stage shows, from 0: layer 0 forward, layer 0 backward, layer 1 forward, ...
+    """
+
+    model: str = "deep-gru"
+    cell: str = "gru"
+    layers: str = "2"
+    directions: str = "forward"
+    layer: int = 0
+
+    chain: ClassVar[bool] = True
+    models: ClassVar[Mapping[str, int]] = {"deep-gru": 48, "bidirectional-gru": 48, "untrained": 24}
+    shown: ClassVar[tuple[str, ...]] = tuple(dict.fromkeys(name for each in CELLS.values() for name in each))
+    choices: ClassVar[Mapping[str, tuple[str, ...]]] = {
+        **RecurrentConfig.choices,
+        "cell": ("gru", "lstm", "rnn"),
+        "layers": ("2", "1", "3", "4"),
+        "directions": ("forward", "both"),
+    }
+
+    @property
+    def run(self) -> "DeepConfig":
+        """Without where the learner looks."""
+        return replace(self, step=0, unit=0, symbol="", layer=0)
+
+    def plain(self) -> "DeepConfig":
+        """The same run without its edits."""
+        return replace(self.run, do=())
+
+    @property
+    def looks(self) -> dict[str, Any]:
+        return super().looks | {"layer": self.layer}
+
+    def switches(self, cell: str) -> dict[str, Any]:  # noqa: ARG002 the shape is that of any cell
+        _, layers, directions = self.shape
+        return {"num_layers": layers, "bidirectional": directions == "both"}
+
+    @property
+    def shape(self) -> tuple[str, int, str]:
+        """Cell, layers and directions of the model that is chosen."""
+        return TRAINED.get(self.model, (self.cell, int(self.layers), self.directions))
+
+    @classmethod
+    def more(cls, params: Mapping[str, str], notes: list[Note]) -> dict[str, Any]:
+        model = params.get("model", cls.model)
+        own: dict[str, Any] = {"cell": cls.cell, "layers": cls.layers, "directions": cls.directions}
+        if model not in TRAINED and model in cls.models:
+            own["cell"] = choice("cell", params, cls.choices["cell"], notes)
+            own["layers"] = choice("layers", params, cls.choices["layers"], notes)
+            own["directions"] = choice("directions", params, cls.choices["directions"], notes)
+        _, layers, directions = _shape(model, own)
+        return own | {"layer": number("layer", params, len(scopes(layers, directions)) - 1, notes)}
+
+    @classmethod
+    def bounds(cls, fields: Mapping[str, Any]) -> Mapping[str, tuple[float, float]]:
+        cell, layers, directions = _shape(fields["model"], fields)
+        return {scope + name: interval for scope in scopes(layers, directions) for name, interval in CELLS[cell].items()}
+
+
+def _shape(model: str, fields: Mapping[str, Any]) -> tuple[str, int, str]:
+    return TRAINED.get(model, (fields["cell"], int(fields["layers"]), fields["directions"]))
+
+
+def scopes(layers: int, directions: str) -> list[str]:
+    """The names of layers and directions, as the engine has them."""
+    if layers == 1 and directions == "forward":
+        return [""]
+    ways = ("forward", "backward") if directions == "both" else ("forward",)
+    return [f"layers.{layer}.{way}." for layer in range(layers) for way in ways]

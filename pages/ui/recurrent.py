@@ -17,8 +17,8 @@ def lesson(cell: str, kind: type[Recurrent]) -> None:
     """Build the page of a cell ("lstm", "gru", "rnn")."""
     config = rooms.head(kind)
     run = runs.run(cell, config)
-    _unknown(run)
-    stage.mount(runs.packed(run, config, language(), link.moves()), key=f"stage-{cell}", on_change=_changed)
+    unknown(run)
+    stage.mount(runs.packed(run, config, language(), link.moves()), key=f"stage-{cell}", on_change=changed)
     if isinstance(config, GRUConfig):
         conventions.room(run, config)
     if isinstance(config, RNNConfig):
@@ -32,7 +32,7 @@ def lesson(cell: str, kind: type[Recurrent]) -> None:
     rooms.notes_on(run.trace)
 
 
-def _changed(changes: tuple[stage.Change, ...]) -> None:
+def changed(changes: tuple[stage.Change, ...]) -> None:
     """Callback of the stage: what the learner wants changed becomes part of the config, and of the link."""
     link.change(
         do=tuple(
@@ -48,7 +48,7 @@ def _changed(changes: tuple[stage.Change, ...]) -> None:
     )
 
 
-def _unknown(run: Run) -> None:
+def unknown(run: Run) -> None:
     """Say which characters the model has never seen. Plain text: they are the learner's."""
     if run.unknown:
         shown = " ".join(map(visible, run.unknown[:8])) + (" …" if len(run.unknown) > 8 else "")

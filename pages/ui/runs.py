@@ -62,7 +62,7 @@ class Run:
 
 @st.cache_resource(max_entries=32, show_spinner=False)
 def opened(
-    cell: str, name: str, seed: int, switches: tuple[tuple[str, Any], ...], radius: float | None = None
+    cell: str, name: str, seed: int, units: int, switches: tuple[tuple[str, Any], ...], radius: float | None = None
 ) -> tuple[RecurrentLanguageModel, Vocabulary]:
     """A model and its vocabulary. ``name``: trained, untrained (with ``seed``), or a checkpoint of its own.
 
@@ -73,7 +73,7 @@ def opened(
     model = RecurrentLanguageModel(
         cell,
         len(vocabulary),
-        checkpoint.model.recurrent.hidden_size,
+        units,
         generator=torch.Generator().manual_seed(seed),
         **dict(switches),
     )
@@ -92,7 +92,8 @@ def opened(
 
 def model_of(cell: str, config: RecurrentConfig) -> tuple[RecurrentLanguageModel, Vocabulary]:
     """The model that a config describes, and its vocabulary."""
-    return opened(cell, config.model, config.seed, tuple(config.switches(cell).items()), config.radius_of(cell))
+    switches = tuple(config.switches(cell).items())
+    return opened(cell, config.model, config.seed, config.hidden_size, switches, config.radius_of(cell))
 
 
 def run(cell: str, config: RecurrentConfig) -> Run:
@@ -136,7 +137,7 @@ def _traced(key: str, _config: RecurrentConfig, steps: int | None) -> Trace:
 
 def packed(run: Run, config: RecurrentConfig, lang: str, move: int = 0) -> bytes:
     """The run as bytes for the stage, in the learner's language; with another ``move`` the stage goes to the config's place."""
-    start = {"step": config.step, "unit": config.unit, "move": move} | ({"symbol": config.symbol} if config.symbol else {})
+    start = config.looks | {"move": move}
     place = urlencode(start | {"pins": config.pins})
     return _packed(key(run.cell, config), place, lang, run, start, config)
 
