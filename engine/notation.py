@@ -93,7 +93,13 @@ def symbol_text(s: Symbol) -> tuple[str, str] | None:
     """One symbol in plain characters, letter and index: ``("F", "ₜ")``; None where Unicode has no such index (``b_f``)."""
     index = s.subscript + ("," if s.subscript and s.timed else "") + ("t" + (f"-{s.lag}" if s.lag else "") if s.timed else "")
     lowered = index.translate(SUBSCRIPTS)
-    if len(s.letter) > 1 or not s.bold or s.superscript or s.hat or any(mark == plain for mark, plain in zip(lowered, index, strict=True)):
+    if (
+        len(s.letter) > 1
+        or not s.bold
+        or s.superscript
+        or s.hat
+        or any(mark == plain for mark, plain in zip(lowered, index, strict=True))
+    ):
         return None
     return (f"{s.letter}\N{COMBINING TILDE}" if s.tilde else s.letter), lowered
 
