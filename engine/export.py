@@ -235,12 +235,12 @@ def script(
         title=MODELS.get(model, "A recurrent model"),
         file=f"{model}.py",
         shapes=_named_shapes(trace, len(rows)),
-        tokens=_wrapped(map(repr, tokens), "[]"),
+        tokens=wrapped(map(repr, tokens), "[]"),
         unit=unit,
         last_unit=trace["H"].shape[-1] - 1,
         step=step + 1,
         steps=len(ids),
-        operations="\n\n\n".join(operation(FUNCTIONS[name]) for name in _operations(trace.equations.values())),
+        operations="\n\n\n".join(operation(FUNCTIONS[name]) for name in operations_of(trace.equations.values())),
         equations="\n\n\n".join(f"# {formula(e, table)}\n{source(e)}" for e in trace.equations.values()),
         changes=_changes(trace),
         width=len(rows),
@@ -248,15 +248,15 @@ def script(
         body="\n".join(f"        {name}_t = {_call(trace, e)}" for name, e in trace.equations.items()),
         record=", ".join(f'"{name}": {name}_t' for name in trace),
         carry=f"        {', '.join(f'{n}_prev' for n in carried)} = {', '.join(f'{n}_t' for n in carried)}",
-        symbols=_wrapped((f'"{name}"' for name in trace if name not in ("Y", "P")), "[]"),
-        known=_wrapped((f"{token!r}: {rows.index(int(i))}" for token, i in dict(zip(tokens, ids, strict=True)).items()), "{}"),
-        vocabulary=_wrapped(map(repr, vocabulary), "[]"),
+        symbols=wrapped((f'"{name}"' for name in trace if name not in ("Y", "P")), "[]"),
+        known=wrapped((f"{token!r}: {rows.index(int(i))}" for token, i in dict(zip(tokens, ids, strict=True)).items()), "{}"),
+        vocabulary=wrapped(map(repr, vocabulary), "[]"),
         shape_rows="\n".join(f'    "{name}": {tuple(w.shape)},' for name, w in packed.items()),
-        weights=_packed(packed.values()),
+        weights=embedded(packed.values()),
     )
 
 
-def _wrapped(parts: Iterable[str], brackets: str, width: int = 110) -> str:
+def wrapped(parts: Iterable[str], brackets: str, width: int = 110) -> str:
     """A list or dictionary over as many lines as it needs; a part is never broken."""
     lines, line = [], ""
     for part in parts:
@@ -270,7 +270,7 @@ def _wrapped(parts: Iterable[str], brackets: str, width: int = 110) -> str:
     return "\n".join([brackets[0], *(f"    {each}" for each in lines), brackets[1]])
 
 
-def _operations(equations: Iterable[Equation]) -> list[str]:
+def operations_of(equations: Iterable[Equation]) -> list[str]:
     """The operations that the equations use, in the order of the engine's list."""
     used = {node.text for e in equations for node in e.tree.walk() if node.kind == "call"}
     return [name for name in OPERATIONS if name in used]
@@ -314,7 +314,8 @@ def _named_shapes(trace: Trace, rows: int) -> str:
     )
 
 
-def _packed(weights: Iterable[Array]) -> str:
+def embedded(weights: Iterable[Array]) -> str:
+    """Arrays as the text from which a script reads them: float32, one after the other, packed and in base 85."""
     numbers = np.concatenate([w.astype("<f4").ravel() for w in weights])
     text = base64.b85encode(zlib.compress(numbers.tobytes(), 9)).decode("ascii")
     return "\n".join(text[at : at + 116] for at in range(0, len(text), 116))

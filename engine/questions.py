@@ -2,8 +2,9 @@
 
 from typing import Final
 
+from engine.attention.head_questions import HEADS
 from engine.recurrent import questions as recurrent
 from engine.recurrent.asking import Question
 from engine.text.questions import TOKENS
 
-QUESTIONS: Final[dict[str, tuple[Question, ...]]] = {"tokens": TOKENS} | recurrent.QUESTIONS
+QUESTIONS: Final[dict[str, tuple[Question, ...]]] = {"tokens": TOKENS, "multihead": HEADS} | recurrent.QUESTIONS
