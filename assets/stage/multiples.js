@@ -1,5 +1,6 @@
 // All heads side by side: a small map each, on one scale. A click chooses the head; its switches take it out or keep it alone.
 
+import { createAsking } from "./asking.js";
 import { element, sentence, setText } from "./dom.js";
 import { arrayOf } from "./matrix.js";
 import { mapAxes, paintMap } from "./map.js";
@@ -14,17 +15,16 @@ export function createMultiples(parent, context, spec = {}) {
   const says = element("p", { class: "note" });
   const node = element("section", { class: "heads" }, element("div", { class: "heads-top" }, heading, back), grid, says);
   parent.append(node);
+  const { ask, settle } = createAsking(node, context);
   let trace = null;
   let cells = [];
   let drawn = [];
 
   function tell(removed) {
-    node.classList.add("waiting");
-    node.setAttribute("aria-busy", "true");
     const heads = [...removed].sort((a, b) => a - b);
     const rest = trace.header.interventions.filter((change) => !change.heads);
     const change = { symbol: trace.header.heads_symbol, value: 0, from: 0, to: null, units: null, heads };
-    context.send("change", { key: trace.key, interventions: heads.length ? [...rest, change] : rest });
+    ask(trace, heads.length ? [...rest, change] : rest);
   }
 
   function build(head) {
@@ -49,14 +49,11 @@ export function createMultiples(parent, context, spec = {}) {
 
   return {
     node,
-    settle() {
-      node.classList.remove("waiting");
-      node.removeAttribute("aria-busy");
-    },
+    settle,
     load(next) {
       trace = next;
       drawn = [];
-      this.settle();
+      settle();
       cells = Array.from({ length: trace.header.sizes.N ?? 1 }, (_, head) => build(head));
       grid.replaceChildren(...cells.map(({ box }) => box));
       const removed = trace.removed();

@@ -1,5 +1,6 @@
 // What if: set a symbol to a value on some steps and units. The only thing the stage ever tells the server.
 
+import { createAsking } from "./asking.js";
 import { choice, element, sentence, setText } from "./dom.js";
 import { colourSymbols, importMath } from "./formula.js";
 import { clamp, formatShort, parseUnits } from "./numbers.js";
@@ -80,17 +81,8 @@ export function createWhatIf(parent, context) {
     if (patch.units === "chosen") chosen.focus();
   }
 
-  function tell(interventions) {
-    node.classList.add("waiting");
-    node.setAttribute("aria-busy", "true");
-    context.send("change", { key: trace.key, interventions });
-  }
-
-  /** The server has answered. */
-  function settle() {
-    node.classList.remove("waiting");
-    node.removeAttribute("aria-busy");
-  }
+  const { ask, settle } = createAsking(node, context);
+  const tell = (interventions) => ask(trace, interventions);
 
   function complain(text) {
     problem.hidden = !text;

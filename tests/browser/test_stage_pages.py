@@ -217,6 +217,9 @@ def test_several_changes_on_chosen_units(open_stage):
     stage.find(".apply").click()
     stage.wait_for_changes(1)
     assert stage.find('[data-strip-box="F"] .clamped').count() == 2
+    stage.find('input[type="number"]').fill("0.25")
+    stage.find(".apply").click()  # the same again: nothing to wait for
+    assert stage.find(".waiting").count() == 0
     stage.find(".equation").nth(4).click()
     stage.find('input[type="number"]').fill("-0.5")
     stage.find("button").filter(has_text="this step").click()

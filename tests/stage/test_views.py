@@ -114,6 +114,21 @@ def test_a_change_on_the_same_cells_replaces_the_old_one(run):
     assert run("whatif", add, [old, new | {"units": None}]) == [*old, new | {"units": None}]
 
 
+def test_only_something_new_is_asked_for_and_no_waiting_is_without_end(run):
+    """The same changes bring the same trace, of which the stage hears nothing; a lost connection brings no answer at all."""
+    ask = """async (m, [list, wanted]) => {
+        const node = document.createElement("div"), sent = [];
+        const asking = m.createAsking(node, {send: (name, value) => sent.push(value.interventions)}, 50);
+        asking.ask({key: "k", header: {interventions: list}}, wanted);
+        const at_once = node.className;
+        await new Promise((done) => setTimeout(done, 200));
+        return [sent, at_once, node.className]; }"""
+    change = {"symbol": "F", "value": 1, "from": 0, "to": None, "units": [3]}
+    assert run("asking", ask, [[change], [change]]) == [[], "", ""]
+    assert run("asking", ask, [[], []]) == [[], "", ""]
+    assert run("asking", ask, [[change], []]) == [[[]], "waiting", ""]
+
+
 def test_a_change_is_told_in_words(run):
     words = {
         "all_steps": "all steps",
