@@ -3,7 +3,7 @@
 import pandas as pd
 import streamlit as st
 
-from engine import tables
+from engine import export, export_layers, tables
 from engine.notation import format_number
 from engine.recurrent.asking import Run as Asked
 from engine.recurrent.generation import go_on
@@ -46,7 +46,7 @@ def lesson() -> None:
             "leak": lambda: _leak(run, config),
             "generate": lambda: _generate(config),
             "states": lambda: _states(run),
-            "code": _code,
+            "code": lambda: _code(run, config),
             "data": lambda: _data(run),
         },
         run.trace,
@@ -201,8 +201,13 @@ def _states(run: Run) -> None:
     show.figure(figure, "layers")
 
 
-def _code() -> None:
-    st.text(words("deep.code"))
+def _code(run: Run, config: DeepConfig) -> None:
+    several = run.model.recurrent.scopes != [""]
+    write = export_layers.script if several else export.script
+    step = min(config.step, len(run.tokens) - 1)
+    script = write(run.trace, run.tokens, run.vocabulary.tokens, model=run.cell, unit=config.unit, step=step)
+    show.download("download.script", f"{run.cell}-layers.py", "text/x-python", script.encode)
+    st.code(script, language="python", height=460)
 
 
 def _data(run: Run) -> None:
