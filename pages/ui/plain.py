@@ -52,6 +52,7 @@ def _number(field: str, low: float, high: float, step: float) -> None:
         words(field),
         low,
         high,
+        value=None if field == "radius" else "min",  # only what begins empty can be emptied again
         step=step,
         key=key,
         placeholder=words("plain.as_it_is"),

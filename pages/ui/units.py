@@ -14,6 +14,8 @@ from pages.ui.words import words
 
 def tab(run: Run, config: RNNConfig) -> None:
     """The correlations, the best unit of each feature beside it, and the learner's pins."""
+    if config.pin != st.session_state["config"].pin:
+        st.rerun()  # the tab ran alone, but the stage shows pins as well
     found, constant = correlate(run.trace["H"][:, 0], run.tokens)
     if constant:
         st.caption(words("units.constant", names=", ".join(words(f"units.{name}") for name in constant)))
@@ -32,6 +34,8 @@ def tab(run: Run, config: RNNConfig) -> None:
         st.caption(words("units.chance.about"))
         with st.container(horizontal=True, key="pin-found"):
             for name, each in found.items():
+                if abs(each.best) <= each.by_chance:
+                    continue
                 label = words("units.pin", unit=each.unit, name=words(f"units.{name}"))
                 st.button(label, key=f"pin-{name}", on_click=_pin, args=(each.unit, words(f"units.{name}")))
         _picture(run, config, {name: each.unit for name, each in found.items()})

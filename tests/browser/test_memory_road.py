@@ -15,7 +15,7 @@ from engine.training import checkpoints
 from pages.ui.config import from_query
 from pages.ui.memory import DeepConfig, RNNConfig
 from tests.browser.lesson_page import LessonPage, Visitor, percent
-from tests.browsing import LiveServer
+from tests.browsing import LiveServer, settle
 from tests.lessons import STRANGE, engine_run, query
 from tests.stage.serving import expected, frames, shown
 
@@ -101,6 +101,22 @@ def test_activation_radius_and_order_are_run_and_linked(visitor: Visitor):
     measures = lesson.page.locator("[data-testid=stMetricValue]").all_inner_texts()
     assert measures[0] == "0.900"
     assert measures[3] == str(len(run.vocabulary))
+
+
+def test_the_radius_can_be_emptied_again_and_a_pin_of_the_tab_stands_on_the_stage(visitor: Visitor):
+    lesson = visitor.at("rnn?radius=0.5")
+    field = lesson.page.locator(".st-key-control-radius input")
+    field.fill("")
+    field.press("Enter")
+    settle(lesson.page)
+    assert "radius" not in lesson.page.url
+    assert field.input_value() == ""
+    lesson.page.get_by_role("tab", name="Units", exact=True).click()
+    settle(lesson.page)
+    lesson.page.locator(".st-key-pin-own").get_by_role("button", name="Pin", exact=True).click()
+    lesson.find(".pin").first.wait_for()
+    lesson.page.locator(".st-key-pins button").click()
+    lesson.find(".pin").first.wait_for(state="detached")
 
 
 def test_a_pinned_unit_is_found_again(visitor: Visitor):
