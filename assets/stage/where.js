@@ -30,5 +30,5 @@ export function whereParts(trace, words, place, parts) {
   };
   const templates = { head: words.at_head, step: words.at_step, key: words.at_key, unit: words.at_unit, cut: words.at_cut };
   const told = Object.entries(templates).filter(([part]) => parts.has(part));
-  return told.map(([, text]) => sentence(text, values)).join(", ");
+  return told.map(([, text]) => sentence(text, values)).join(words.comma);
 }

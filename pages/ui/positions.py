@@ -155,6 +155,20 @@ class Packing:
     def lookup(self, name: str) -> Array:
         return self.trace.values_of(self.scope, name)
 
+    def seen(self, values: Array, axes: str) -> Array:
+        """Those of a pair's numbers that the mask keeps: what it hides decides no scale. All of them elsewhere."""
+        masks = [name for name in self.trace.inputs if self.trace.scope(name) == self.scope]
+        masks = [name for name in masks if name[len(self.scope) :] in self.table and self.trace.symbol(name).role == "mask"]
+        if not masks or not axes.endswith("TS"):
+            return values
+        mask = self.trace.inputs[masks[0]]
+        own = self.trace.symbol(masks[0]).axes
+        keep, _ = single(mask, own[len(own) - mask.ndim :], self.batch)
+        if np.broadcast_shapes(keep.shape, values.shape) != values.shape:  # the mask itself, one for all heads
+            return values
+        kept: Array = values[np.broadcast_to(keep.astype(bool), values.shape)]
+        return kept
+
     def symbol(self, name: str, baseline: Trace | None) -> None:
         """Pack a result, an input or a weight under its own name."""
         array = self.lookup(name)
@@ -167,7 +181,7 @@ class Packing:
             before, _ = single(baseline.values_of(self.scope, name), axes[len(axes) - array.ndim :], self.batch)
             self.block.add(f"baseline/{name}", before, kept)
             runs.append(before)
-        self.scales[name] = scale_of(self.table[name], runs)
+        self.scales[name] = scale_of(self.table[name], [self.seen(run, kept) for run in runs])
 
     def equation(self, name: str) -> None:
         """Pack the numbers behind the slots of an equation, in the cells of its result, and what its product adds up."""
@@ -183,7 +197,8 @@ class Packing:
             places[slot] = f"{name}/{slot}"
             self.block.add(places[slot], values, axes)
             if ":" in slot:
-                self.scales[slot] = {"interval": [-reach([values]), reach([values])], "role": self.table[name].role}
+                limit = reach([self.seen(values, axes)])
+                self.scales[slot] = {"interval": [-limit, limit], "role": self.table[name].role}
         self.cells[name] = places
         row = next((n for n in equation.tree.walk() if n.kind == "call" and n.text in ("softmax", "masked_softmax")), None)
         if row is not None and row.children[0].kind == "name":

@@ -97,6 +97,13 @@ def test_a_mask_is_sent_once_for_all_heads_and_hidden_cells_are_not_just_zero():
     assert read(boards.packed(boards.attention_of(T, N, D))).header["mask"] == ""
 
 
+def test_what_the_mask_hides_decides_no_scale():
+    trace = boards.attention_of(T, N, D, "causal")
+    scale = read(boards.packed(trace)).header["scales"]["S"]
+    kept = np.abs(trace["S"][:, np.tril(np.ones((T, T), dtype=bool))]).max()
+    assert kept <= scale["interval"][1] < 2 * kept
+
+
 def test_labels_survive_as_they_are_shown():
     header = read(boards.packed(boards.attention_of())).header
     assert header["labels"]["T"] == header["labels"]["S"] == header["tokens"]
