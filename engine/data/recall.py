@@ -17,8 +17,9 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
+from engine.recurrent.next_token import IGNORED
 from engine.text.vocabulary import UNKNOWN, Vocabulary
-from engine.training.batch import IGNORED, Batch
+from engine.training.batch import Batch
 
 SYMBOLS = "ABCDEFGH"
 NOISE = "abcdefgh"

@@ -65,7 +65,7 @@ def first_derivative_only(backward: Callable[..., Gradients]) -> Callable[..., G
 
 
 def begun(state: Tensor | None) -> Tensor | None:
-    """None when the state is all zeros and nobody asks for its gradient: its products are left out."""
+    """The state a run begins with; None for zeros whose gradient nobody asks for, since their products can be left out."""
     return None if state is None or not (state.requires_grad or bool(state.any())) else state
 
 

@@ -2,8 +2,7 @@ r"""The fast path of the recurrent models: whole sequences, values and gradients
 
 Each cell is one ``torch.autograd.Function`` with its backward through time written out. It keeps the gates of every step,
 walks back over the steps once, and takes the gradient of each weight as one product over all steps at the end. Ids are
-looked up (row i of W_x) instead of being multiplied as one-hot rows. A small LSTM in float32 goes through torch's fused
-kernel, which is faster as long as the products are small.
+looked up (row i of W_x) instead of being multiplied as one-hot rows. The LSTM has a file of its own.
 
 The equations are those of ``rnn.py``, ``gru.py`` and ``lstm.py``; tests hold values and gradients equal to them. One
 rewriting: tanh(a) is computed as 2 sigma(2a) - 1, which is the same function and takes a third of the time of torch's tanh on
@@ -20,8 +19,8 @@ from typing import Any
 import torch
 from torch import Tensor
 from torch.autograd import Function
-from torch.nn import functional
 
+from engine.recurrent.kernel_lstm import fused, lay_out, lstm_unroll
 from engine.recurrent.kernel_parts import (
     Gradients,
     Work,
@@ -60,6 +59,12 @@ def run(kind: str, X: Tensor, parameters: Parameters, state: Any = None, **switc
     if kind == "lstm":
         return lstm_unroll(X, parameters, state, **switches)
     raise ValueError(f"kind is rnn, gru or lstm, not {kind!r}")
+
+
+def prepare(kind: str, parameters: Parameters, *, ids: bool) -> None:
+    """Move parameters that will be used many times to where their kernel reads them fastest. Their values stay as they are."""
+    if kind == "lstm" and fused(parameters, ids=ids):
+        lay_out(parameters)
 
 
 # --------------------------------------------------------------------------------------------------------------- RNN
@@ -221,104 +226,3 @@ def gru_unroll(
     weights, b_hh = [W[name] for name in GRU_NAMES], W["b_hh"] if reset == "after" else None
     H_all: Tensor = _GRU.apply(X, begun(H0), b_hh, update == "replaces", *weights)
     return H_all, H_all[-1]
-
-
-# -------------------------------------------------------------------------------------------------------------- LSTM
-
-LSTM_BLOCKS = ("i", "f", "o", "c")
-# Where torch's fused kernel was measured to be the faster one (float32, batch 32, one thread): a narrow LSTM, and for ids a
-# one-hot product that is small as well.
-FUSED_HIDDEN = 192
-FUSED_ONE_HOT = 6_000  # D times H
-
-
-def _lstm_run(X: Tensor, H0: Tensor | None, C0: Tensor | None, weights: Sequence[Tensor]) -> tuple[Tensor, Work]:
-    """H_all (T, B, H), and I, F, O, C_tilde, C and tanh(C) of every step."""
-    W_hi, W_hf, W_ho, W_hc = weights[4:8]
-    work = Work(6, (*X.shape[:2], W_hi.shape[0]), W_hi)
-    gates, C_all, tanh_all = work.values[:4], work.values[4], work.values[5]
-    for block, scale in enumerate((1, 1, 1, 2)):
-        read_inputs(X, weights[block], weights[8 + block], gates[block], scale)
-    H_all, minus_one = torch.empty_like(C_all), W_hi.new_tensor(-1.0)
-    H_prev, C_prev = H0, C0
-    for I, F, O, C_tilde, four, C, tanh_C, H in steps_of(*gates, gates.transpose(0, 1), C_all, tanh_all, H_all):
-        if H_prev is not None:
-            I.addmm_(H_prev, W_hi)
-            F.addmm_(H_prev, W_hf)
-            O.addmm_(H_prev, W_ho)
-            C_tilde.addmm_(H_prev, W_hc, alpha=2)
-        _tanh = torch.add(minus_one, four.sigmoid_()[3], alpha=2, out=C_tilde)
-        torch.mul(I, _tanh, out=C)
-        if C_prev is not None:
-            C.addcmul_(F, C_prev)
-        tanh_of_half(torch.mul(C, 2, out=tanh_C), minus_one)
-        H_prev, C_prev = torch.mul(O, tanh_C, out=H), C
-    return H_all, work
-
-
-class _LSTM(Function):
-    """X, H0 or None, C0 or None, then W_x*, W_h*, b_* in the order of ``LSTM_BLOCKS`` -> H_all (T, B, H), last C (B, H)."""
-
-    @staticmethod
-    def forward(ctx: Any, X: Tensor, H0: Tensor | None, C0: Tensor | None, *weights: Tensor) -> tuple[Tensor, Tensor]:
-        H_all, ctx.work = _lstm_run(X, H0, C0, weights)
-        ctx.save_for_backward(X, H0, C0, *weights, H_all)
-        return H_all, ctx.work.values[4, -1].clone()
-
-    @staticmethod
-    @first_derivative_only
-    def backward(ctx: Any, gradient: Tensor, gradient_C: Tensor) -> Gradients:
-        X, H0, C0, *weights, H_all = ctx.saved_tensors
-        i_back, f_back, o_back, c_back = (W.t() for W in weights[4:8])
-        work, ctx.work = ctx.work or _lstm_run(X, H0, C0, weights)[1], None
-        dA_all, C_all, tanh_all = work.values[:4], work.values[4], work.values[5]  # each gate gives way to its gradient
-        C_first = torch.zeros_like(H_all[0]) if C0 is None else C0
-        C_before = (C_first, *C_all[:-1].unbind(0))
-        given = gradient.unbind(0)
-        dH, dC, d, e = given[-1].clone(), gradient_C.clone(), torch.empty_like(C_first), torch.empty_like(C_first)
-        steps = steps_of(*dA_all, tanh_all)
-        for t in range(len(steps) - 1, -1, -1):
-            I, F, O, C_tilde, tanh_C = steps[t]
-            dC.addcmul_(dH, tanh_slope(O, tanh_C, grad_input=d))
-            sigmoid_slope(torch.mul(dH, tanh_C, out=d), O, grad_input=O)
-            torch.mul(dC, C_tilde, out=d)
-            tanh_slope(torch.mul(dC, I, out=e), C_tilde, grad_input=C_tilde)
-            sigmoid_slope(d, I, grad_input=I)
-            torch.mul(dC, C_before[t], out=d)
-            dC.mul_(F)
-            sigmoid_slope(d, F, grad_input=F)
-            if t or ctx.needs_input_grad[1]:
-                torch.addmm(given[t - 1], I, i_back, out=dH) if t else torch.mm(I, i_back, out=dH)
-                dH.addmm_(F, f_back).addmm_(O, o_back).addmm_(C_tilde, c_back)
-        dX, dW_x, db = input_gradients(X, weights[:4], dA_all, ctx.needs_input_grad[0])
-        recurrent = [recurrent_gradient(H0, H_all, dA) for dA in dA_all]
-        dH0, dC0 = (value if ctx.needs_input_grad[n] else None for n, value in ((1, dH), (2, dC)))
-        return dX, dH0, dC0, *dW_x, *recurrent, *db
-
-
-def lstm_unroll(X: Tensor, W: Parameters, state: tuple[Tensor, Tensor] | None = None) -> tuple[Tensor, tuple[Tensor, Tensor]]:
-    """H_all (T, B, H) and the last (H, C) of an LSTM with the parameters W_x*, W_h*, b_* for the blocks i, f, o, c."""
-    inputs, hidden = W["W_xi"].shape
-    narrow = hidden < FUSED_HIDDEN and (X.is_floating_point() or inputs * hidden <= FUSED_ONE_HOT)
-    if narrow and W["W_xi"].dtype == torch.float32:
-        return lstm_fused(X, W, state)
-    return lstm_by_hand(X, W, state)
-
-
-def lstm_by_hand(X: Tensor, W: Parameters, state: tuple[Tensor, Tensor] | None = None) -> tuple[Tensor, tuple[Tensor, Tensor]]:
-    """The LSTM with our own backward through time."""
-    H0, C0 = (None, None) if state is None else (begun(state[0]), begun(state[1]))
-    H_all, C = _LSTM.apply(X, H0, C0, *(W[f"{name}{block}"] for name in ("W_x", "W_h", "b_") for block in LSTM_BLOCKS))
-    return H_all, (H_all[-1], C)
-
-
-def lstm_fused(X: Tensor, W: Parameters, state: tuple[Tensor, Tensor] | None = None) -> tuple[Tensor, tuple[Tensor, Tensor]]:
-    """The LSTM through torch's kernel, whose one matrix holds the blocks in the order i, f, c, o; its second bias is zero."""
-    order = ("i", "f", "c", "o")
-    W_x, W_h, b = (torch.cat([W[f"{name}{block}"].t() for block in order]) for name in ("W_x", "W_h", "b_"))
-    if not X.is_floating_point():
-        X = functional.one_hot(X, W_x.shape[1]).to(W_x.dtype)
-    H0, C0 = state or (X.new_zeros(X.shape[1], W_h.shape[1]),) * 2
-    train = torch.is_grad_enabled()
-    H_all, H, C = torch.lstm(X, (H0[None], C0[None]), [W_x, W_h, b, torch.zeros_like(b)], True, 1, 0.0, train, False, False)
-    return H_all, (H[0], C[0])

@@ -74,7 +74,9 @@ def save(
     folder: Path = SHIPPED,
 ) -> Path:
     """Write a checkpoint and return the path of its JSON file. ``config`` are the keyword arguments that made the model."""
-    weights = tensor_bytes({key: value.detach().contiguous() for key, value in model.state_dict().items()})
+    weights = tensor_bytes(
+        {key: value.detach().clone(memory_format=torch.contiguous_format) for key, value in model.state_dict().items()}
+    )
     content = {
         "format": FORMAT,
         "config": dict(config),

@@ -17,8 +17,11 @@ from torch import Tensor, nn
 from torch.nn import functional
 
 from engine.metrics import clip_by_norm, perplexity
+from engine.recurrent.kernels import prepare
+from engine.recurrent.language_model import RecurrentLanguageModel
+from engine.recurrent.next_token import IGNORED, next_token_loss
 from engine.text.batches import carry
-from engine.training.batch import IGNORED, Batch
+from engine.training.batch import Batch
 from engine.training.optimizers import SGD, Adam, Optimizer
 
 Source = Callable[[torch.Generator], Iterator[Batch]]
@@ -90,6 +93,9 @@ def train(
         generator: the run's own random numbers; the loop draws no others.
         held_out: measures the model, for instance with ``mean_loss``; asked as ``config.held_out_every`` says.
     """
+    if isinstance(model, RecurrentLanguageModel):
+        for number, W in enumerate(model.recurrent.weights().values()):
+            prepare(model.recurrent.kind, W, ids=number < len(model.recurrent.directions))
     parameters: list[Tensor] = [parameter for parameter in model.parameters() if parameter.requires_grad]
     optimizer: Optimizer = SGD() if config.optimizer == "sgd" else Adam(parameters)
     good = [parameter.detach().clone() for parameter in parameters]
@@ -158,8 +164,13 @@ def clip(gradients: list[Tensor], max_norm: float) -> float:
 
 
 def _gradients(model: nn.Module, parameters: Sequence[Tensor], batch: Batch, state: Any) -> tuple[float, list[Tensor], Any]:
-    scores, state = model(batch.X, state)
-    loss = functional.cross_entropy(scores.flatten(0, 1), batch.Y.flatten(), ignore_index=IGNORED)
+    if isinstance(model, RecurrentLanguageModel):
+        H_all, state = model.recurrent(model.checked(batch.X), state)
+        output = model.output_weights()
+        loss = next_token_loss(H_all, output["W_hq"], output["b_q"], batch.Y)
+    else:
+        scores, state = model(batch.X, state)
+        loss = functional.cross_entropy(scores.flatten(0, 1), batch.Y.flatten(), ignore_index=IGNORED)
     return loss.item(), list(torch.autograd.grad(loss, parameters)), state
 
 

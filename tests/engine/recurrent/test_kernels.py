@@ -116,56 +116,6 @@ def test_gradients_are_those_of_finite_differences(kind, switches):
     assert torch.autograd.gradcheck(function, (X, *W.values(), *state), atol=1e-7)
 
 
-@pytest.mark.parametrize("hidden", [7, kernels.FUSED_HIDDEN + 1])
-@pytest.mark.parametrize("given", ["numbers", "ids"])
-def test_both_kernels_of_the_lstm_agree_in_float32(hidden, given):
-    ids = torch.randint(D, (T, B), generator=seeded(5))
-    X = ids if given == "ids" else uniform(T, B, D, seed=6, dtype=torch.float32).requires_grad_()
-    results = []
-    for kernel in (kernels.lstm_fused, kernels.lstm_by_hand):
-        W = {
-            name: (value.detach() * 0.3).requires_grad_()
-            for name, value in parameters("lstm", {}, D, hidden, torch.float32).items()
-        }
-        state = states("lstm", hidden=hidden, dtype=torch.float32)
-        H_all, end = kernel(X, W, packed(state))
-        leaves = [*W.values(), *state, *([X] if given == "numbers" else [])]
-        results.append([H_all, *end, *gradients(H_all, list(end), leaves)])
-    for number, (one, other) in enumerate(zip(*results, strict=True)):
-        torch.testing.assert_close(one, other, rtol=1e-4, atol=2e-5, msg=lambda text, n=number: f"result {n}: {text}")
-
-
-def test_the_fused_kernel_is_the_equations_in_float64():
-    W, state, X = parameters("lstm", {}), states("lstm"), uniform(T, B, D, seed=6).requires_grad_()
-    leaves = [*W.values(), *state, X]
-    H_all, end = by_equations("lstm", X, W, state, {})
-    fused, fused_end = kernels.lstm_fused(X, W, (state[0], state[1]))
-    close(fused, H_all, "H_all")
-    for one, other in zip(gradients(fused, list(fused_end), leaves), gradients(H_all, end, leaves), strict=True):
-        close(one, other, "gradient")
-
-
-@pytest.mark.parametrize(
-    ("inputs", "hidden", "ids", "dtype", "kernel"),
-    [
-        (28, 64, True, torch.float32, "lstm_fused"),
-        (28, 256, True, torch.float32, "lstm_by_hand"),
-        (28, 64, True, torch.float64, "lstm_by_hand"),
-        (500, 64, True, torch.float32, "lstm_by_hand"),
-        (500, 64, False, torch.float32, "lstm_fused"),
-        (5, 512, False, torch.float32, "lstm_by_hand"),
-    ],
-)
-def test_the_lstm_takes_the_kernel_that_is_faster_at_its_size(monkeypatch, inputs, hidden, ids, dtype, kernel):
-    W = parameters("lstm", {}, inputs, hidden, dtype)
-    X = torch.zeros(2, 1, dtype=torch.int64) if ids else torch.zeros(2, 1, inputs, dtype=dtype)
-    taken = []
-    for name in ("lstm_fused", "lstm_by_hand"):
-        monkeypatch.setattr(kernels, name, lambda *_, name=name: taken.append(name))
-    kernels.lstm_unroll(X, W)
-    assert taken == [kernel]
-
-
 @pytest.mark.parametrize(("kind", "switches"), CASES, ids=NAMES)
 def test_float32_differs_from_float64_by_rounding_only(kind, switches):
     W, ids, state = parameters(kind, switches), torch.randint(D, (T, B), generator=seeded(5)), states(kind)
