@@ -43,9 +43,9 @@ def tracking_strips(
     """A pair of strips for each feature. A feature runs from 0 to its largest value in this text, a state on its own scale."""
     colours, strips, top = palette(theme), [], HEADING
     for pair in pairs:
-        share = pair.feature / max(float(pair.feature.max()), 1e-12)
+        most = max(float(pair.feature.max()), 1.0)
         rows = (
-            (f"{pair.key}.feature", "", pair.name, "weights", share, gate_scale(colours, "weights")),
+            (f"{pair.key}.feature", "", pair.name, "weights", pair.feature, gate_scale(colours, "weights", most)),
             (pair.key, "H", unit_names[pair.unit], "state", pair.state, scale_of(state, pair.state, colours)),
         )
         for key, letter, name, role, values, scale in rows:

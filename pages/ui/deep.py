@@ -88,8 +88,10 @@ def _influence(run: Run, config: DeepConfig) -> None:
     if len(run.tokens) < 2:
         st.text(words("figure.empty.no_earlier"))
         return
-    last = len(run.tokens)
-    step = int(st.number_input(words("more.step", last=last), 1, last, last, key=f"step-influence-{last}", width=220)) - 1
+    last, both = len(run.tokens), len(run.model.recurrent.directions) > 1
+    begin = (last + 1) // 2 if both else last  # in the middle both directions have something to look back at
+    key = f"step-influence-{last}-{both}"
+    step = int(st.number_input(words("more.step", last=last), 1, last, begin, key=key, width=220, persist_state="session")) - 1
     found = _influences(runs.key(run.cell, config), step, run)
     rows, norms = [], {}
     for scope in found.scopes:

@@ -67,8 +67,8 @@ def _own(run: Run, config: RNNConfig) -> None:
     """Pin any unit under any name, and let pins go."""
     with st.container(horizontal=True, vertical_alignment="bottom", key="pin-own"):
         last = run.trace["H"].shape[-1] - 1
-        st.number_input(words("units.which", last=last), 0, last, key="pin-unit", width=160)
-        st.text_input(words("units.name"), max_chars=MAX_NAME, key="pin-name", width=260)
+        st.number_input(words("units.which", last=last), 0, last, key="pin-unit", width=160, persist_state="session")
+        st.text_input(words("units.name"), max_chars=MAX_NAME, key="pin-name", width=260, persist_state="session")
         st.button(words("units.pin.own"), on_click=_pin_own, disabled=len(config.pin) >= MAX_PINS)
     with st.container(horizontal=True, key="pins"):
         for pin in config.pin:
