@@ -3,8 +3,13 @@
 from typing import Final
 
 from engine.attention.head_questions import HEADS
+from engine.embedding_questions import EMBEDDINGS
 from engine.recurrent import questions as recurrent
 from engine.recurrent.asking import Question
 from engine.text.questions import TOKENS
 
-QUESTIONS: Final[dict[str, tuple[Question, ...]]] = {"tokens": TOKENS, "multihead": HEADS} | recurrent.QUESTIONS
+QUESTIONS: Final[dict[str, tuple[Question, ...]]] = {
+    "tokens": TOKENS,
+    "embeddings": EMBEDDINGS,
+    "multihead": HEADS,
+} | recurrent.QUESTIONS

@@ -23,7 +23,7 @@ IMPORT = re.compile(r'^import \{([^}]*)\} from "\./(\w+)\.js";\n', re.MULTILINE)
 EXPORT = re.compile(r"^export (?:async )?(?:function|const|class) (\w+)", re.MULTILINE)
 COMMENT = re.compile(r"^[ \t]*(?://.*|/\*(?:[^*]|\*(?!/))*\*/)\n", re.MULTILINE)
 INDENT = re.compile(r"^[ \t]+", re.MULTILINE)
-SHEETS = ("stage", "formulas", "diagram", "chain", "timeline", "panels", "maps", "board", "text", "narrow")
+SHEETS = ("stage", "formulas", "diagram", "chain", "timeline", "panels", "maps", "board", "text", "embedding", "narrow")
 PREFIX = "stage."
 MOST_CHANGES = 32
 # Names of roles in the engine that share a colour of assets/theme/roles.json.

@@ -13,7 +13,7 @@ from pages.ui.stage import MOST_CHANGES, Change, bundle, parse_changes, stage_wo
 from pages.ui.theme import roles
 from tests.stage.runs import MODELS, trace_of
 
-ENTRIES = ("main", "text")
+ENTRIES = ("main", "text", "embedding")
 SOURCES = {path.stem: path.read_text(encoding="utf-8") for path in stage.FOLDER.glob("*.js")}
 
 
