@@ -1,11 +1,15 @@
 """Lesson 14's config: whatever a link says becomes a run that can be shown, and what was changed is told."""
 
+from urllib.parse import parse_qsl
+
+import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from pages.ui.config import from_query, to_query
 from pages.ui.manyheads import MultiheadConfig, asked, packed
+from pages.ui.texts import sections
 from tests.lessons import without_browser
 from tests.stage.runs import Payload
 
@@ -85,3 +89,40 @@ def test_the_page_runs_without_a_fault(params):
     page = without_browser("multihead", **params)
     assert page.title[0].value
     assert len(page.tabs) == 8
+
+
+# ------------------------------------------------------------------------------------------------- the walk holds true
+
+
+def followed(name: str) -> MultiheadConfig:
+    """What a step of the walk sets up; its link asks for nothing that is not there, in both languages."""
+    links = {sections("multihead", lang)[name].partition("\n")[0].removeprefix("link: ") for lang in ("en", "zh")}
+    assert len(links) == 1
+    config, notes = from_query(MultiheadConfig, dict(parse_qsl(links.pop(), strict_parsing=True)))
+    assert notes == ()
+    return config
+
+
+@pytest.mark.parametrize("number", range(1, 7))
+def test_every_step_of_the_walk_can_be_set_up(number):
+    config = followed(f"try.{number}")
+    assert asked(config).trace()["O"].shape == (54, 64)
+    assert config.symbol
+
+
+def test_without_a_head_the_maps_stay_and_its_part_is_missing():
+    run = asked(followed("try.4"))
+    plain, changed = run.trace(()), run.trace()
+    assert np.array_equal(plain["A"], changed["A"])
+    assert np.allclose(plain["O"] - plain["O_n"][0], changed["O"], atol=1e-5)
+
+
+def test_shared_projections_give_the_same_map_in_every_head():
+    weights = asked(followed("try.5")).trace()["A"]
+    assert all(np.array_equal(weights[0], other) for other in weights[1:])
+
+
+def test_trained_heads_are_narrower_than_untrained_ones():
+    untrained = asked(followed("try.6")).trace()["A"]
+    trained = asked(MultiheadConfig()).trace()["A"]
+    assert trained.max(-1).mean(-1).min() > untrained.max(-1).mean(-1).max()

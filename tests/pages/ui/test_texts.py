@@ -5,6 +5,7 @@ import re
 import pytest
 import torch
 
+from engine.attention.multihead import MultiHeadAttention
 from engine.questions import QUESTIONS
 from engine.recurrent.gru import GRU
 from engine.recurrent.language_model import RecurrentLanguageModel
@@ -23,6 +24,8 @@ def trace_of(lesson: str) -> Trace | None:
     if lesson in PLAIN:
         return None
     generator = torch.Generator().manual_seed(1)
+    if lesson == "multihead":
+        return MultiHeadAttention(6, 2, generator=generator).trace(torch.rand(4, 6, generator=generator))
     if lesson in ("rnn", "deep_rnn"):
         deep = {"num_layers": 2, "bidirectional": True} if lesson == "deep_rnn" else {}
         cell = "gru" if deep else "rnn"
