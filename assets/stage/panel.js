@@ -12,13 +12,22 @@ export function createPanel(parent, context) {
   const plugged = element("div", { class: "plugged", "data-role": "plugged" });
   const meaning = element("p", { class: "meaning" });
   const place = element("p", { class: "place" });
+  // What stands below the stage asks about one place; the stage tells it only when it is asked to.
+  const useHere = element("button", { type: "button", class: "use-here", hidden: true }, words.use_here);
   const clamped = element("p", { class: "clamped-note", hidden: true });
-  const reading = element("section", { class: "reading", "aria-label": words.reading }, large, plugged, clamped, meaning, place);
+  const reading = element("section", { class: "reading", "aria-label": words.reading }, large, plugged, clamped, meaning, place, useHere);
   parent.append(element("div", { class: "panel" }, list, reading));
   let trace = null;
   let buttons = new Map();
   let current = null;
   let numbers = null;
+  let used = { step: 0, unit: 0 };
+  let here = used;
+  useHere.onclick = () => {
+    used = here;
+    useHere.hidden = true;
+    context.send("place", { ...here, symbol: current });
+  };
 
   const symbolsOf = (formula) =>
     colourSymbols(formula, (name, node) => {
@@ -71,6 +80,7 @@ export function createPanel(parent, context) {
 
   return {
     load(next) {
+      if (!trace) used = { step: next.header.start.step, unit: next.header.start.unit };
       trace = next;
       links.forget(list, large);
       buttons = new Map();
@@ -100,6 +110,8 @@ export function createPanel(parent, context) {
       const { symbol } = state;
       const at = seen(state);
       if (symbol !== current) choose(symbol);
+      here = { step: at.step, unit: at.unit };
+      useHere.hidden = !trace.header.start.follows || (here.step === used.step && here.unit === used.unit);
       setText(place, whereIs(trace, words, at, numbers ? words.where : words.where_row));
       if (!numbers) return;
       fillSlots(numbers, (slot) => trace.slot(symbol, slot, at));

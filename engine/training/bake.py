@@ -29,7 +29,7 @@ EXCERPT = checkpoints.SHIPPED / "held_out.txt"
 EXCERPT_ROWS = 4  # rows in which the excerpt is read when its loss is taken
 NOISE = 20
 RECALL_TEST_SEED = 1
-TEXT_BATCHES: dict[str, Any] = {"batch_size": 16, "num_steps": 64, "sampling": "sequential", "unknown_share": 0.005}
+TEXT_BATCHES: dict[str, Any] = {"batch_size": 64, "num_steps": 64, "sampling": "sequential", "unknown_share": 0.005}
 RECALL_BATCHES: dict[str, Any] = {"batch_size": 64, "noise": NOISE}
 
 
@@ -51,7 +51,7 @@ def _character_model(cell: str, learning_rate: float, **switches: Any) -> Recipe
     return Recipe(
         model={"cell": cell, "hidden_size": 64, **switches},
         training=TrainingConfig(
-            steps=30_000, learning_rate=learning_rate, schedule="cosine", warmup=100, final_rate=0.01, held_out_every=3_000
+            steps=8_000, learning_rate=learning_rate, schedule="cosine", warmup=100, final_rate=0.01, held_out_every=1_000
         ),
     )
 
@@ -64,7 +64,6 @@ def _deep_model(steps: int, task: str, **shape: Any) -> Recipe:
             steps=steps, learning_rate=1e-2, schedule="cosine", warmup=100, final_rate=0.01, held_out_every=1_000
         ),
         task=task,
-        batches={"batch_size": 64},
     )
 
 
@@ -78,8 +77,8 @@ def _recall_model(forget_bias: float) -> Recipe:
 
 RECIPES: Mapping[str, Recipe] = MappingProxyType(
     {
-        "rnn": _character_model("rnn", 1e-2),
-        "lstm": _character_model("lstm", 3e-2, forget_bias=1.0),
+        "rnn": _character_model("rnn", 8e-3),
+        "lstm": _character_model("lstm", 2e-2, forget_bias=1.0),
         "gru": _character_model("gru", 2e-2),
         "deep-gru": _deep_model(5_000, "king_james", num_layers=2),
         "bidirectional-gru": _deep_model(1_500, "windows", bidirectional=True),

@@ -27,6 +27,7 @@ MAX_EDITS = 16
 CELL = (-100.0, 100.0)  # a memory cell has no bounds of its own; beyond this tanh(C) has long been 1
 
 WHOLE = re.compile(r"[0-9]{1,9}")
+TOO_LONG = re.compile(r"[0-9]{10,}")
 EDIT = re.compile(
     r"(?P<symbol>(?:layers\.[0-9]\.(?:forward|backward)\.)?[A-Za-z_]{1,12})="
     r"(?P<value>[-+]?(?:[0-9]+\.?[0-9]*|\.[0-9]+)(?:[eE][-+]?[0-9]+)?|[-+]?inf|nan)"
@@ -275,7 +276,7 @@ def choice(name: str, params: Mapping[str, str], known: tuple[str, ...], notes: 
 def number(name: str, params: Mapping[str, str], highest: int, notes: list[Note], shift: int = 0) -> int:
     """A whole number from 0 to ``highest``; the note counts from ``shift``."""
     given = params.get(name, "0")
-    number = int(given) if WHOLE.fullmatch(given) else 0 if not given.removeprefix("-").isdigit() else highest + 1
+    number = int(given) if WHOLE.fullmatch(given) else highest + 1 if TOO_LONG.fullmatch(given) else 0
     used = 0 if given.startswith("-") else min(number, highest)
     if not WHOLE.fullmatch(given) or used != number:
         notes.append(Note(f"link.{name}", {"low": shift, "high": highest + shift, "used": used + shift}))

@@ -42,7 +42,9 @@ def _table(run: Run, config: GRUConfig) -> pd.DataFrame:
                 words("conventions.candidate"): _shown(float(other.trace["H_tilde"][last, 0, unit])),
                 at: _shown(float(other.trace["H"][last, 0, unit])),
                 words("conventions.next"): following,
-                words("conventions.difference"): words("conventions.here") if other.trace is run.trace else _shown(apart),
+                words("conventions.difference"): words("conventions.here")
+                if (reset, update) == (config.reset, config.update)
+                else _shown(apart),
             }
         )
     return pd.DataFrame(rows)

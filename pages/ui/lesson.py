@@ -72,8 +72,8 @@ def say(notes: tuple[Note, ...]) -> None:
     """A sentence for each note. Plain text: nothing from outside becomes markup."""
     if notes:
         with st.container(key="notes", gap=None):
-            for note in notes:
-                st.text(words(note.key, **note.values))
+            for sentence in dict.fromkeys(words(note.key, **note.values) for note in notes):
+                st.text(sentence)
 
 
 def room(name: str) -> None:

@@ -18,7 +18,7 @@ def lesson(cell: str, kind: type[Recurrent]) -> None:
     config = rooms.head(kind)
     run = runs.run(cell, config)
     unknown(run)
-    stage.mount(runs.packed(run, config, language(), link.moves()), key=f"stage-{cell}", on_change=changed)
+    stage.mount(runs.packed(run, config, language(), link.moves()), key=f"stage-{cell}", on_change=changed, on_place=placed)
     if isinstance(config, GRUConfig):
         conventions.room(run, config)
     if isinstance(config, RNNConfig):
@@ -27,6 +27,8 @@ def lesson(cell: str, kind: type[Recurrent]) -> None:
     rooms.things_to_try(run.trace)
     rooms.see_more(more.tabs(run, config), run.trace)
     rooms.room("check")
+    if config.do:
+        st.caption(words("check.baseline"))
     asked = Asked(model=run.model, ids=run.ids, step=min(config.step, len(run.tokens) - 1), unit=config.unit)
     check_yourself(cell, asked, run.trace, run.vocabulary.tokens.__getitem__)
     rooms.notes_on(run.trace)
@@ -46,6 +48,11 @@ def changed(changes: tuple[stage.Change, ...]) -> None:
             for change in changes
         )
     )
+
+
+def placed(place: stage.Place) -> None:
+    """Callback of the stage: what stands below it is about this place from now on."""
+    link.change(step=place.step, unit=place.unit, symbol=place.symbol)
 
 
 def unknown(run: Run) -> None:

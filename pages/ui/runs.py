@@ -137,7 +137,7 @@ def _traced(key: str, _config: RecurrentConfig, steps: int | None) -> Trace:
 
 def packed(run: Run, config: RecurrentConfig, lang: str, move: int = 0) -> bytes:
     """The run as bytes for the stage, in the learner's language; with another ``move`` the stage goes to the config's place."""
-    start = config.looks | {"move": move}
+    start = config.looks | {"move": move, "follows": True}
     place = urlencode(start | {"pins": config.pins})
     return _packed(key(run.cell, config), place, lang, run, start, config)
 

@@ -147,11 +147,35 @@ def symbol_docs(model: str, lang: str | None = None) -> dict[str, str]:
     return shared | {key.removeprefix(start): text for key, text in found.items() if key.startswith(start)}
 
 
-def mount(payload: bytes, *, key: str, on_change: Callable[[tuple[Change, ...]], None] | None = None) -> None:
+@dataclass(frozen=True, kw_only=True)
+class Place:
+    """Where the learner looks, when they ask for it below the stage."""
+
+    step: int
+    unit: int
+    symbol: str
+
+
+def parse_place(value: Any) -> Place | None:
+    """The place in a message of the stage, or None where it is malformed."""
+    step, unit, symbol = (value.get(name) for name in ("step", "unit", "symbol")) if isinstance(value, dict) else (None,) * 3
+    if not (_is_count(step) and _is_count(unit) and isinstance(symbol, str)):
+        return None
+    return Place(step=step, unit=unit, symbol=symbol)
+
+
+def mount(
+    payload: bytes,
+    *,
+    key: str,
+    on_change: Callable[[tuple[Change, ...]], None] | None = None,
+    on_place: Callable[[Place], None] | None = None,
+) -> None:
     """Show the stage. ``on_change`` is called, before the page runs again, with all changes the learner now wants.
 
-    An empty tuple means: back to the baseline. Nothing else ever comes from the stage: it writes step, unit and symbol into
-    the address by itself.
+    An empty tuple means: back to the baseline. ``on_place`` is called when the learner asks for the place they look at to be
+    used below the stage (offered where the header's start says ``follows``). Nothing else ever comes from the stage: it writes
+    step, unit and symbol into the address by itself.
     """
 
     def told() -> None:
@@ -159,4 +183,9 @@ def mount(payload: bytes, *, key: str, on_change: Callable[[tuple[Change, ...]],
         if asked is not None and on_change is not None:
             on_change(parse_changes(asked))
 
-    _component(key=key, data=payload, on_change_change=told)
+    def placed() -> None:
+        place = parse_place(st.session_state[key].get("place"))
+        if place is not None and on_place is not None:
+            on_place(place)
+
+    _component(key=key, data=payload, on_change_change=told, on_place_change=placed)
