@@ -23,6 +23,13 @@ export function columns(width, step, steps) {
   return { count, first: clamp(step - (count >> 1), 0, steps - count) };
 }
 
+/** A number that fits its box: two decimals, a power of ten where it is large. */
+export function brief(value) {
+  return Math.abs(value) < 1000 || !Number.isFinite(value) ? formatNumber(value, 2) : formatNumber(value / 10 ** exponent(value), 1) + `e${exponent(value)}`;
+}
+
+const exponent = (value) => Math.floor(Math.log10(Math.abs(value)));
+
 export function createChain(parent, context) {
   const { store, actions, links, words } = context;
   const picture = shape("svg", { class: "chain-wires", "aria-hidden": "true", focusable: "false" });
@@ -146,7 +153,7 @@ export function createChain(parent, context) {
         node.style.background = colour;
         node.classList.toggle("dark", luminance(parseColour(colour)) < 0.3);
         node.classList.toggle("current", here === step && row === layer);
-        setText(node, formatNumber(value, 2));
+        setText(node, brief(value));
       }
       for (const { row, band } of slot.carried) paint(band, trace.value("H_prev", here, unit, false, row));
       for (const { row, band } of slot.lines) if (row >= 0) paint(band, trace.value("H", here, unit, false, row));

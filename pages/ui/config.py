@@ -24,6 +24,7 @@ SAMPLE = "In the beginning God created the heaven and the earth."
 WINDOW = 256  # tokens on the stage
 MAX_SEED = 9999
 MAX_EDITS = 16
+OUTPUT = ("Y", "P")  # what every model has beside its cell
 CELL = (-100.0, 100.0)  # a memory cell has no bounds of its own; beyond this tanh(C) has long been 1
 
 WHOLE = re.compile(r"[0-9]{1,9}")
@@ -132,7 +133,7 @@ class RecurrentConfig(LessonConfig):
             update=choice("update", params, cls.choices["update"], notes),
             step=number("step", params, len(text) - 1, notes, shift=1),
             unit=number("unit", params, cls.models[model] - 1, notes),
-            symbol=choice("symbol", params, ("", *cls.shown), notes),
+            symbol=choice("symbol", params, ("", *cls.shown, *OUTPUT), notes),
             **own,
         )
 

@@ -62,3 +62,17 @@ def test_changes_name_their_layer():
 def test_an_odd_number_of_steps_around_the_present_one(run, width, step, steps, found):
     count, first = found
     assert run("chain", "(m, a) => m.columns(...a)", [width, step, steps]) == {"count": count, "first": first}
+
+
+@pytest.mark.browser
+def test_a_number_fits_its_box(run):
+    values = [0.5, -0.126, 999.9, 1000, -42848.45, 99999, 1e-5]
+    assert run("chain", "(m, a) => a.map(m.brief)", values) == [
+        "0.50",
+        "−0.13",
+        "999.90",
+        "1.0e3",
+        "−4.3e4",
+        "10.0e4",
+        "1.0e−5",
+    ]
