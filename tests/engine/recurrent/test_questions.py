@@ -61,7 +61,7 @@ def test_there_are_enough_questions_and_every_one_can_be_asked():
     for lesson, questions in QUESTIONS.items():
         assert len(questions) >= 5
         assert all(q.id.startswith(f"{lesson}.") for q in questions)
-        for q in questions:
+        for q in questions if lesson in ("lstm", "gru") else ():  # the others: test_road_questions
             ask(q.id, run_of(lesson))
 
 
