@@ -100,6 +100,18 @@ def test_moving_sends_nothing_and_everything_follows(open_board):
     assert len(stage.frames) == before
 
 
+def test_the_mean_of_the_heads_is_a_choice_and_never_the_default(open_board):
+    stage = open_board(length=11, kind="causal", step=8, key=3)
+    weights = boards.attention_of(11, 3, 15, "causal")["A"]
+    assert stage.find("[data-role=says]").inner_text().endswith(shown(weights[0, 8, 3]))
+    stage.find(".map-title .choice button").nth(1).click()
+    mean = weights.mean(axis=0, dtype=np.float64)[8, 3]
+    assert stage.find("[data-role=says]").inner_text().endswith(shown(mean))
+    stage.find('[data-head="1"] .multiple').click()
+    stage.find(".map-title .choice button").nth(0).click()
+    assert stage.find("[data-role=says]").inner_text().endswith(shown(weights[1, 8, 3]))
+
+
 def test_heads_are_added_up_with_their_numbers(open_board):
     stage = open_board(length=11, kind="all", symbol="O", unit=6, step=5)
     trace = boards.attention_of(11, 3, 15, "all")

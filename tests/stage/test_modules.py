@@ -200,3 +200,13 @@ def test_no_two_nodes_of_a_diagram_touch(run, name, width):
     for i, (x, y, w, h) in enumerate(nodes):
         for u, v, s, t in nodes[:i]:
             assert abs(x - u) > w + s or abs(y - v) > h + t
+
+
+# ---------------------------------------------------------------------------------------------------------------- maps
+
+
+@pytest.mark.parametrize(
+    ("count", "step", "kept"), [(5, 20, [0, 1, 2, 3, 4]), (5, 8, [0, 2, 4]), (64, 6.5, list(range(0, 64, 2))), (1, 1, [0])]
+)
+def test_labels_without_room_are_left_out_evenly(run, count, step, kept):
+    assert run("map", "(m, [count, step]) => m.thinned(count, step, 12)", [count, step]) == kept
