@@ -59,17 +59,17 @@ def rank_lines(
     names: list[Spec] = []
     for place, line in enumerate(lines):
         found, color = line.found, colours.mark[ROLES[place]]
-        for rank in _drawn(len(found.counts)):
-            points.append(
-                {
-                    "x": float(np.log10(rank)),
-                    "y": float(np.log10(found.counts[rank - 1])),
-                    "color": color,
-                    "what": shorten(" · ".join(visible(token) for token in found.ngrams[rank - 1]), LONGEST),
-                    "rank": grouped(rank),
-                    "count": grouped(int(found.counts[rank - 1])),
-                }
-            )
+        points += [
+            {
+                "x": float(np.log10(rank)),
+                "y": float(np.log10(found.counts[rank - 1])),
+                "color": color,
+                "what": shorten(" · ".join(visible(token) for token in found.ngrams[rank - 1]), LONGEST),
+                "rank": grouped(rank),
+                "count": grouped(int(found.counts[rank - 1])),
+            }
+            for rank in _drawn(len(found.counts))
+        ]
         fitted = found.line()
         if len(fitted):
             ends = (0, len(fitted) - 1)

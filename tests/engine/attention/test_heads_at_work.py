@@ -4,6 +4,7 @@ import dataclasses
 import math
 import subprocess
 import sys
+from typing import Any
 
 import numpy as np
 import pytest
@@ -36,7 +37,7 @@ def model_of(heads: int = N, seed: int = 2) -> CharacterModel:
     return CharacterModel(V, heads, D, generator=seeded(seed)).eval().requires_grad_(False)
 
 
-def run_of(heads: int = N, **changes: object) -> Run:
+def run_of(heads: int = N, **changes: Any) -> Run:
     ids = torch.tensor([3, 1, 4, 1, 5, 9, 2])
     return dataclasses.replace(Run(model=model_of(heads), ids=ids), **changes)
 

@@ -1,3 +1,5 @@
+from typing import Any
+
 """Lesson texts: sections, the engine's formulas in their places, and no way for a learner's text to become markup."""
 
 import re
@@ -27,7 +29,7 @@ def trace_of(lesson: str) -> Trace | None:
     if lesson == "multihead":
         return MultiHeadAttention(6, 2, generator=generator).trace(torch.rand(4, 6, generator=generator))
     if lesson in ("rnn", "deep_rnn"):
-        deep = {"num_layers": 2, "bidirectional": True} if lesson == "deep_rnn" else {}
+        deep: dict[str, Any] = {"num_layers": 2, "bidirectional": True} if lesson == "deep_rnn" else {}
         cell = "gru" if deep else "rnn"
         return RecurrentLanguageModel(cell, 3, 5, generator=generator, **deep).trace(torch.tensor([[0], [2], [1]]))
     model: LSTM | GRU = {"lstm": LSTM, "gru": GRU}[lesson](3, 5, generator=generator)
