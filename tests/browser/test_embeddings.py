@@ -8,6 +8,7 @@ from urllib.parse import urlencode
 import pytest
 from playwright.sync_api import Page, expect
 
+from engine.embedded import maps
 from engine.embeddings import neighbours, one_hot_product
 from engine.notation import format_number
 from engine.text.display import visible
@@ -39,7 +40,7 @@ def holds(page: Page) -> EmbeddingsConfig:
     ]
     assert page.locator(".near .cosine").all_inner_texts() == [format_number(each.cosine, 2, minus="−") for each in near]
     assert page.locator('[data-role="same"]').inner_text().endswith(": 0")
-    points = embedding.maps(found)[config.state].shares[: int(config.dims)]
+    points = maps(found)[config.state].shares[: int(config.dims)]
     assert f"{100 * float(points.sum()):.1f} %" in page.locator('[data-role="shares"]').inner_text()
     return config
 

@@ -15,7 +15,7 @@ def told(changes: tuple[stage.Change, ...]) -> None:
 
 
 heads = state.get("heads", ())
-place = {key: int(link[key]) for key in ("step", "key", "head", "unit", "cut") if key in link}
+place: dict[str, int | str] = {key: int(link[key]) for key in ("step", "key", "head", "unit", "cut") if key in link}
 place |= {"symbol": link["symbol"]} if "symbol" in link else {}
 show = link.get("show", "attention")
 if show == "attention":

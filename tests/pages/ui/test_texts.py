@@ -1,8 +1,7 @@
-from typing import Any
-
 """Lesson texts: sections, the engine's formulas in their places, and no way for a learner's text to become markup."""
 
 import re
+from typing import Any
 
 import pytest
 import torch
