@@ -10,7 +10,7 @@ from urllib.parse import parse_qsl, urlencode
 from xml.etree import ElementTree
 
 import pytest
-from PIL import Image
+from PIL.Image import open as read_image
 from playwright.sync_api import Browser, Locator, expect
 
 from engine.recurrent.questions import QUESTIONS
@@ -66,7 +66,7 @@ def is_a_file(name: str, content: bytes) -> None:
         assert rows
         assert all(None not in row and None not in row.values() for row in rows), "every row has every column"
     elif name.endswith(".png"):
-        with Image.open(io.BytesIO(content)) as image:
+        with read_image(io.BytesIO(content)) as image:
             assert image.format == "PNG"
             assert min(image.size) > 50
     elif name.endswith(".svg"):
