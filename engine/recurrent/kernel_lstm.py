@@ -14,7 +14,6 @@ from typing import Any
 import torch
 from torch import Tensor
 from torch.autograd import Function
-from torch.nn import functional
 
 from engine.recurrent.kernel_parts import (
     Gradients,
@@ -39,7 +38,6 @@ FUSED_ORDER = ("i", "f", "c", "o")
 # Where torch's kernel was measured to be the faster one (float32, batch 32, 35 steps, one thread).
 FUSED_HIDDEN = 256
 FUSED_ONE_HOT = 8_000  # D times H, for ids: beyond it the product with one-hot rows costs more than is gained
-FIRST_STEP_APART = 192  # hidden width from which leaving out the products of the first step pays
 
 
 def lstm_unroll(X: Tensor, W: Parameters, state: tuple[Tensor, Tensor] | None = None) -> Run:
@@ -156,33 +154,26 @@ def below_one_another(blocks: Sequence[Tensor]) -> Tensor:
     return first.detach().as_strided((len(blocks) * first.shape[-1], *first.shape[:-1]), stride[::-1])
 
 
-class _BelowOneAnother(Function):
-    """``below_one_another``, and its gradient cut into the blocks again."""
+class _Matrices(Function):
+    """The blocks of W_x, W_h and b, in torch's order, as torch's three parameters; and their gradients cut into blocks."""
 
     @staticmethod
-    def forward(ctx: Any, *blocks: Tensor) -> Tensor:
+    def forward(ctx: Any, *blocks: Tensor) -> tuple[Tensor, Tensor, Tensor]:
         ctx.save_for_backward(*blocks)
-        return below_one_another(blocks)
+        return below_one_another(blocks[:4]), below_one_another(blocks[4:8]), below_one_another(blocks[8:])
 
     @staticmethod
-    def backward(ctx: Any, gradient: Tensor) -> Gradients:
-        _ = ctx.saved_tensors  # torch looks here whether a block was changed since; the one matrix would not tell
-        return tuple(part.t() for part in gradient.chunk(len(FUSED_ORDER)))
+    def backward(ctx: Any, *gradients: Tensor) -> Gradients:
+        _ = ctx.saved_tensors  # torch looks here whether a block was changed since; its matrix would not tell
+        return tuple(part.t() for gradient in gradients for part in gradient.chunk(len(FUSED_ORDER)))
 
 
 def lstm_fused(X: Tensor, W: Parameters, state: tuple[Tensor, Tensor] | None = None) -> Run:
-    """The LSTM through torch's kernel. A first step that begins with zeros has no products, and is made by hand."""
-    hidden = W["W_hi"].shape[0]
-    if len(X) > 1 and hidden >= FIRST_STEP_APART and (state is None or all(begun(part) is None for part in state)):
-        # Nothing is multiplied by W_h* in it, so they get no gradient from it.
-        own = {name: value.detach() if name.startswith("W_h") else value for name, value in W.items()}
-        first, state = lstm_by_hand(X[:1], own)
-        rest, state = lstm_fused(X[1:], W, state)
-        return torch.cat([first, rest]), state
-    W_x, W_h, b = (_BelowOneAnother.apply(*(W[kind + block] for block in FUSED_ORDER)) for kind in KINDS)
+    """The LSTM through torch's kernel. Its second bias is zero."""
+    W_x, W_h, b = _Matrices.apply(*(W[kind + block] for kind in KINDS for block in FUSED_ORDER))
     if not X.is_floating_point():
-        X = functional.one_hot(X, W_x.shape[1]).to(W_x.dtype)
-    H0, C0 = state or (X.new_zeros(X.shape[1], hidden),) * 2
+        X = W_x.new_zeros(*X.shape, W_x.shape[1]).scatter_(2, X[..., None], 1)
+    H0, C0 = state or (X.new_zeros(X.shape[1], W_h.shape[1]),) * 2
     train = torch.is_grad_enabled()
     H_all, H, C = torch.lstm(X, (H0[None], C0[None]), [W_x, W_h, b, torch.zeros_like(b)], True, 1, 0.0, train, False, False)
     return H_all, (H[0], C[0])

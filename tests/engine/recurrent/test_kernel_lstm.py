@@ -12,7 +12,7 @@ from engine.training import checkpoints
 from tests.support import seeded, uniform
 
 T, B, D = 11, 3, 5
-WIDE = kernel_lstm.FIRST_STEP_APART + 1  # a prime
+WIDE = 193
 
 
 def parameters(hidden: int, inputs: int = D, dtype=torch.float32, scale: float = 0.4) -> dict[str, Tensor]:
