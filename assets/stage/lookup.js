@@ -8,7 +8,8 @@ import { onDrag } from "./timeline.js";
 
 const AROUND = 6; // rows above and below the chosen one
 const HIGH = 18; // px of a row
-const COLUMNS = 6; // numbers that are written out
+const COLUMNS = 6; // numbers that are written out, half as many where there is little room
+const NARROW = 480; // px
 
 export function createLookup(parent, { words, actions, colour }) {
   const title = element("h3", { text: words.lookup });
@@ -80,8 +81,9 @@ export function createLookup(parent, { words, actions, colour }) {
     const at = header.distinct[state.step];
     const product = data.row(`${state.state}/product`, at);
     const row = data.row(`${state.state}/row`, at);
-    const start = clamp(state.unit - Math.floor(COLUMNS / 2), 0, Math.max(header.width - COLUMNS, 0));
-    const units = Array.from({ length: Math.min(COLUMNS, header.width) }, (_, step) => start + step);
+    const columns = Math.min(table.clientWidth < NARROW ? COLUMNS / 2 : COLUMNS, header.width);
+    const start = clamp(state.unit - Math.floor(columns / 2), 0, header.width - columns);
+    const units = Array.from({ length: columns }, (_, step) => start + step);
     const line = (name, values, role) =>
       element("tr", { "data-line": role }, element("th", { text: name }), ...units.map((unit) => element("td", { class: unit === state.unit ? "here" : "", "data-unit": unit, text: values ? formatNumber(values[unit], 6) : String(unit) })));
     digits.replaceChildren(line(words.unit_name, null, "unit"), line(words.product, product, "product"), line(words.looked_up, row, "row"));

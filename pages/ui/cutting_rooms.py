@@ -100,7 +100,7 @@ def _frequencies(config: TokensConfig, text: Material, found: Cutting) -> None:
     figure = zipf.rank_lines(
         lines,
         title=words("figure.zipf.title"),
-        note=words("figure.zipf.note", count=len(found.tokens), level=words(f"level.{config.level}")),
+        note=words("figure.zipf.note", count=len(found.tokens)),
         x_title=words("figure.zipf.x"),
         y_title=words("figure.zipf.y"),
         exponent="α",

@@ -10,6 +10,7 @@ from engine.embedded import CELLS, Embedded, last_layer
 from engine.embeddings import ANALOGIES, EMBEDDING_TABLE, E, PretrainedMissing, analogy, neighbours
 from engine.notation import format_number, latex
 from engine.text.display import visible
+from engine.trace import Array
 from engine.training import checkpoints
 from pages.figures.axes import numbered
 from pages.figures.figure import percent
@@ -31,6 +32,7 @@ SCRIPTURE = (
     ("say", "said", "go", "went"),
     ("one", "two", "two", "three"),
 )
+NOTHING = 1e-7  # of all variance
 Tabs = dict[str, Callable[[], None]]
 
 
@@ -173,7 +175,7 @@ def _dimensions(found: Embedded) -> None:
             label=words(f"embeddings.line.{name}"),
             color=colours.mark[role],
             text=colours.text[role],
-            values=getattr(sizes, name).shares[: found.width],
+            values=_drawn(getattr(sizes, name).shares[: found.width]),
             dash=dash,
         )
         for name, role, dash in parts
@@ -198,6 +200,11 @@ def _dimensions(found: Embedded) -> None:
         for name, *_ in parts
     ]
     st.dataframe(pd.DataFrame(table), hide_index=True, width="stretch", key="effective")
+
+
+def _drawn(shares: Array) -> Array:
+    """Without the directions that hold nothing but rounding: they would stretch the axis over all decades."""
+    return shares[shares > NOTHING]
 
 
 def _last(config: EmbeddingsConfig, found: Embedded) -> None:
