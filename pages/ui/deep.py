@@ -15,7 +15,7 @@ from pages.ui import lesson as rooms
 from pages.ui import link, runs, show, stage
 from pages.ui.check import check_yourself
 from pages.ui.memory import TRAINED, DeepConfig, scopes
-from pages.ui.recurrent import changed, unknown
+from pages.ui.recurrent import changed, placed, unknown
 from pages.ui.runs import Run
 from pages.ui.stage import symbol_names
 from pages.ui.words import language, words
@@ -29,7 +29,9 @@ def lesson() -> None:
     cell, layers, directions = config.shape
     run = runs.run(cell, config)
     unknown(run)
-    stage.mount(runs.packed(run, config, language(), link.moves()), key=f"stage-deep-{cell}", on_change=changed)
+    stage.mount(
+        runs.packed(run, config, language(), link.moves()), key=f"stage-deep-{cell}", on_change=changed, on_place=placed
+    )
     rooms.room("shape")
     if config.model in TRAINED:
         st.caption(words("deep.trained"))
@@ -52,6 +54,8 @@ def lesson() -> None:
         run.trace,
     )
     rooms.room("check")
+    if config.do:
+        st.caption(words("check.baseline"))
     asked = Asked(model=run.model, ids=run.ids, step=config.step, unit=config.unit)
     check_yourself("deep_rnn", asked, run.trace, run.vocabulary.tokens.__getitem__)
     rooms.notes_on(run.trace)
