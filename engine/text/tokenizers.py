@@ -3,11 +3,15 @@
 ``word`` and ``chinese`` are the exception: blanks between words are left out, as in the textbook, unless ``keep_blanks=True``.
 """
 
-from typing import Literal, get_args
+from itertools import groupby
+from typing import TYPE_CHECKING, Literal, get_args
 
 import regex
 
 from engine.text.display import graphemes
+
+if TYPE_CHECKING:
+    from tokenizers import Tokenizer
 
 Level = Literal["character", "grapheme", "word", "bpe", "chinese"]
 LEVELS: tuple[Level, ...] = get_args(Level)
@@ -69,17 +73,42 @@ def _chinese_words(text: str, keep_blanks: bool) -> list[str]:
     return pieces
 
 
-def _byte_pairs(text: str, vocabulary_size: int) -> list[str]:
-    from tokenizers import Regex, Tokenizer, models, pre_tokenizers, trainers
+def tokenize_like(
+    other: str, text: str, level: str = "character", *, keep_blanks: bool = False, vocabulary_size: int = 512
+) -> list[str]:
+    """Cut another text as ``tokenize`` cuts ``text``: with its byte pairs, where the level is that; else the same.
 
+    A character that the byte pairs have never seen is a token of its own, so joining the tokens gives the text back.
+    """
+    if level != "bpe":
+        return tokenize(other, level, keep_blanks=keep_blanks)
+    if not text:
+        return list(other)
+    known = frozenset(text)
+    tokenizer = _trained(text, vocabulary_size)
+    tokens: list[str] = []
+    for seen, characters in groupby(other, known.__contains__):
+        run = "".join(characters)
+        tokens += tokenizer.encode(run).tokens if seen else list(run)
+    return tokens
+
+
+def _byte_pairs(text: str, vocabulary_size: int) -> list[str]:
     if not text:
         return []
     try:
         text.encode("utf-8")
     except UnicodeEncodeError as error:
         raise ValueError(f"the text holds a lone surrogate at character {error.start}") from error
+    tokens: list[str] = _trained(text, vocabulary_size).encode(text).tokens
+    return tokens
+
+
+def _trained(text: str, vocabulary_size: int) -> "Tokenizer":
+    """Byte pairs of this very text."""
+    from tokenizers import Regex, Tokenizer, models, pre_tokenizers, trainers
+
     tokenizer = Tokenizer(models.BPE())
     tokenizer.pre_tokenizer = pre_tokenizers.Split(Regex(_BPE_WORDS), behavior="isolated")
     tokenizer.train_from_iterator([text], trainers.BpeTrainer(vocab_size=vocabulary_size, show_progress=False))
-    tokens: list[str] = tokenizer.encode(text).tokens
-    return tokens
+    return tokenizer

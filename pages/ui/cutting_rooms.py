@@ -12,8 +12,9 @@ from engine.text.batches import Plan
 from engine.text.cutting import WAYS, Cutting, batches
 from engine.text.display import visible
 from engine.text.frequencies import rank_frequency
+from engine.text.reading import read_text
 from engine.text.script import script
-from engine.text.tokenizers import LEVELS, tokenize
+from engine.text.tokenizers import LEVELS, tokenize_like
 from engine.text.vocabulary import vocabulary_cost
 from pages.figures import zipf
 from pages.figures.figure import percent
@@ -169,7 +170,8 @@ def _unknown(config: TokensConfig, found: Cutting) -> None:
     st.dataframe(pd.DataFrame(rows), hide_index=True, width="stretch", key="least")
     st.subheader(words("tokens.other"), anchor=False)
     given = st.text_input(words("tokens.other.label"), OTHER, key="other", max_chars=500)
-    split = tokenize(given, "character" if config.level == "bpe" else config.level, keep_blanks=config.kept_blanks)
+    given = read_text(given).text or ""
+    split = tokenize_like(given, found.text, config.level, keep_blanks=config.kept_blanks, vocabulary_size=config.pieces)
     ids = found.vocabulary[split]
     if config.level == "bpe":
         st.caption(words("tokens.other.bpe"))

@@ -12,6 +12,7 @@ from engine.text.batches import Plan, TooLittleText
 from engine.text.cutting import RESERVED, WAYS, batches, cut, every_start
 from engine.text.questions import TOKENS, Run
 from engine.text.script import script
+from engine.text.tokenizers import tokenize, tokenize_like
 
 TEXT = "In the beginning God created the heaven and the earth. And the earth was without form."
 
@@ -50,6 +51,17 @@ def test_every_offset_that_may_be_drawn_is_there_and_is_what_a_training_would_ge
             for row, start in enumerate(rows):
                 assert X[row].tolist() == list(ids[start : start + 7])
                 assert Y[row].tolist() == list(ids[start + 1 : start + 8])
+
+
+@pytest.mark.parametrize("other", ["In the end", "naïve 你好 figs", "", "the\nthe", "👨‍👩‍👧 the"])
+def test_another_text_is_cut_with_the_byte_pairs_of_this_one_and_nothing_is_lost(other):
+    pieces = tokenize_like(other, TEXT, "bpe", vocabulary_size=40)
+    assert "".join(pieces) == other
+    if other.startswith("In the"):
+        assert pieces == ["I", "n", " the", " ", "e", "nd"]
+    assert tokenize_like(TEXT, TEXT, "bpe", vocabulary_size=40) == tokenize(TEXT, "bpe", vocabulary_size=40)
+    assert tokenize_like(other, "", "bpe") == list(other)
+    assert tokenize_like(other, TEXT, "word") == tokenize(other, "word")
 
 
 def test_too_little_text_has_no_offset_and_says_so():
