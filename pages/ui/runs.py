@@ -124,8 +124,11 @@ def sound_steps(trace: Trace) -> int:
 
 
 def key(cell: str, config: RecurrentConfig) -> str:
-    """What decides the numbers of a run, as one string: where one looks does not."""
-    return f"{cell}?{urlencode(to_query(config.run))}"
+    """What decides the numbers of a run, as one string: where one looks does not.
+
+    The kind of config is part of it: a link leaves defaults out, and two lessons need not have the same ones.
+    """
+    return f"{cell}?{type(config).__name__}&{urlencode(to_query(config.run))}"
 
 
 @st.cache_resource(max_entries=64, show_spinner=False)
