@@ -16,7 +16,7 @@ FOCUS = """() => {
     if (!e || e === document.body) return null;
     const labels = [...(e.labels ?? [])].map((label) => label.textContent).join(' ');
     const tag = e.tagName.toLowerCase();
-    const words = ['a', 'button', 'summary'].includes(tag) ? e.textContent : '';
+    const words = ['a', 'button', 'summary'].includes(tag) || e.getAttribute('role') === 'tab' ? e.textContent : '';
     return [tag, e.getAttribute('aria-label') || labels || words];
 }"""
 
@@ -127,7 +127,7 @@ def test_the_keyboard_reaches_everything(new_context: Callable[..., object], ser
             break
         names.append(now[1].strip())
     reached = "\n".join(names)
-    wanted = ["Unrolled", "English", words("source.label"), words("model"), words("source.sample"), words("source.file")]
+    wanted = ["Unrolled", "中文", words("source.label"), words("model"), words("source.sample"), words("source.file")]
     wanted += ["Play", "One step back", "One step forward", "Speed", "Position in the text", "New value", "Apply"]
     wanted += [words("reset"), words("update")] if cell == "gru" else []
     wanted += ["1", words("try.set"), words("tab.look"), words("room.notes")]
