@@ -3,7 +3,7 @@
 import { element, sentence, setText } from "./dom.js";
 import { clamp } from "./numbers.js";
 
-const NARROWEST = 14; // px in which one character can still be read
+const NARROWEST = 11; // px in which one character can still be read
 const WIDEST = 34;
 
 /** Widths of the columns: of the strips (down to 4 px, then they scroll) and of the tokens (readable, else they scroll). */

@@ -9,7 +9,7 @@ pytestmark = pytest.mark.browser
 
 
 @pytest.mark.parametrize(
-    ("room", "steps", "strip", "token"), [(600, 1, 34, 34), (600, 40, 15, 15), (600, 100, 6, 14), (600, 256, 4, 14)]
+    ("room", "steps", "strip", "token"), [(600, 1, 34, 34), (600, 40, 15, 15), (600, 100, 6, 11), (600, 256, 4, 11)]
 )
 def test_columns_shrink_to_four_pixels_and_tokens_stay_readable(run, room, steps, strip, token):
     assert run("timeline", "(m, a) => m.columnWidths(...a)", [room, steps]) == {"strip": strip, "token": token}
