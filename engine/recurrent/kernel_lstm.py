@@ -1,7 +1,7 @@
 r"""The LSTM's fast path: by hand for large products and for float64, through torch's fused kernel for small ones.
 
 torch's kernel (oneDNN) wants the blocks of all gates below one another in one matrix, in the order i, f, c, o, and the inputs
-as one-hot rows. ``lay_out`` moves the parameters to where it finds them so; without that they are copied in every run.
+as one-hot rows. For training, ``WholeLSTM`` moves the parameters to where they lie so; otherwise they are copied in each run.
 
 Shapes: T time, B batch, D input width, H hidden width. X is (T, B, D), or ids (T, B) of one-hot rows.
 """
@@ -49,7 +49,7 @@ def fused(W: Parameters, *, ids: bool) -> bool:
     """Whether an LSTM of these parameters goes through torch's kernel."""
     inputs, hidden = W["W_xi"].shape
     small = hidden <= FUSED_HIDDEN and (not ids or inputs * hidden <= FUSED_ONE_HOT)
-    return small and W["W_xi"].dtype == torch.float32
+    return small and W["W_xi"].dtype == torch.float32 and torch.backends.mkldnn.is_available()
 
 
 # ----------------------------------------------------------------------------------------------------------- by hand
@@ -129,51 +129,50 @@ def lstm_by_hand(X: Tensor, W: Parameters, state: tuple[Tensor, Tensor] | None =
 # -------------------------------------------------------------------------------------------------- torch's own kernel
 
 
-def lay_out(W: Parameters) -> None:
-    """Move the parameters, in place and with the same values, to where torch's kernel reads them without copies."""
-    for kind in KINDS:
-        blocks = [W[kind + block] for block in FUSED_ORDER]
-        with torch.no_grad():
-            below = torch.cat([block.t() for block in blocks])
-            for block, part in zip(blocks, below.chunk(len(blocks)), strict=True):
-                block.data = part.t()
-
-
-def below_one_another(blocks: Sequence[Tensor]) -> Tensor:
-    """Blocks (D, H), each turned, as one matrix (4H, D); biases (H,) as one row (4H,). Without a copy after ``lay_out``."""
-    first, size = blocks[0], blocks[0].numel()
-    place, stride = first.storage_offset(), (1,) if first.ndim == 1 else (1, first.shape[0])
-    laid_out = all(
-        block.stride() == stride
-        and block.storage_offset() == place + number * size
-        and block.untyped_storage().data_ptr() == first.untyped_storage().data_ptr()
-        for number, block in enumerate(blocks)
-    )
-    if not laid_out:
-        return torch.cat([block.t() for block in blocks])
-    return first.detach().as_strided((len(blocks) * first.shape[-1], *first.shape[:-1]), stride[::-1])
-
-
-class _Matrices(Function):
-    """The blocks of W_x, W_h and b, in torch's order, as torch's three parameters; and their gradients cut into blocks."""
-
-    @staticmethod
-    def forward(ctx: Any, *blocks: Tensor) -> tuple[Tensor, Tensor, Tensor]:
-        ctx.save_for_backward(*blocks)
-        return below_one_another(blocks[:4]), below_one_another(blocks[4:8]), below_one_another(blocks[8:])
-
-    @staticmethod
-    def backward(ctx: Any, *gradients: Tensor) -> Gradients:
-        _ = ctx.saved_tensors  # torch looks here whether a block was changed since; its matrix would not tell
-        return tuple(part.t() for gradient in gradients for part in gradient.chunk(len(FUSED_ORDER)))
-
-
 def lstm_fused(X: Tensor, W: Parameters, state: tuple[Tensor, Tensor] | None = None) -> Run:
-    """The LSTM through torch's kernel. Its second bias is zero."""
-    W_x, W_h, b = _Matrices.apply(*(W[kind + block] for kind in KINDS for block in FUSED_ORDER))
+    """The LSTM through torch's kernel, from copies of the parameters in torch's order."""
+    whole = [torch.cat([W[kind + block].t() for block in FUSED_ORDER]) for kind in KINDS]
+    H_all, (H, C) = _kernel(X, whole, None if state is None else (state[0][None], state[1][None]))
+    return H_all, (H[0], C[0])
+
+
+class WholeLSTM:
+    """The parameters of an LSTM as torch's kernel holds them, for training: three tensors that lie over the twelve.
+
+    The twelve are moved, in place and with the same values, to where the three lie; from then on a change of the three is a
+    change of the twelve. Nothing needs to be copied in a step of training, and the optimiser has three tensors to care for.
+
+    tensors: W_x (4H, D), W_h (4H, H), b (4H,), which require gradients.
+    """
+
+    def __init__(self, W: Parameters) -> None:
+        self.parts, self.tensors = [], []
+        for kind in KINDS:
+            blocks = [W[kind + block] for block in FUSED_ORDER]
+            whole = torch.cat([block.detach().t() for block in blocks])
+            for block, part in zip(blocks, whole.chunk(len(blocks)), strict=True):
+                block.data = part.t()
+                self.parts.append((block, part))
+            self.tensors.append(whole.requires_grad_())
+
+    def run(self, X: Tensor, state: tuple[Tensor, Tensor] | None = None) -> Run:
+        """H_all (T, B, H) and the last (H, C), both states (1, B, H).
+
+        Raises:
+            RuntimeError: somebody else moved the model's parameters (``model.double()``), so that the three lie over nothing.
+        """
+        if any(block.data_ptr() != part.data_ptr() for block, part in self.parts):
+            raise RuntimeError("the parameters of this model were moved while it was being trained")
+        return _kernel(X, self.tensors, state)
+
+
+def _kernel(X: Tensor, whole: Sequence[Tensor], state: tuple[Tensor, Tensor] | None) -> Run:
+    """torch's kernel, which reads one-hot rows and has a second bias; that one is zero."""
+    W_x, W_h, b = whole
     if not X.is_floating_point():
         X = W_x.new_zeros(*X.shape, W_x.shape[1]).scatter_(2, X[..., None], 1)
-    H0, C0 = state or (X.new_zeros(X.shape[1], W_h.shape[1]),) * 2
+    if state is None:
+        state = (W_x.new_zeros(1, X.shape[1], W_h.shape[1]),) * 2
     train = torch.is_grad_enabled()
-    H_all, H, C = torch.lstm(X, (H0[None], C0[None]), [W_x, W_h, b, torch.zeros_like(b)], True, 1, 0.0, train, False, False)
-    return H_all, (H[0], C[0])
+    H_all, H, C = torch.lstm(X, state, [W_x, W_h, b, torch.zeros_like(b)], True, 1, 0.0, train, False, False)
+    return H_all, (H, C)

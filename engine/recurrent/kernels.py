@@ -20,7 +20,7 @@ import torch
 from torch import Tensor
 from torch.autograd import Function
 
-from engine.recurrent.kernel_lstm import fused, lay_out, lstm_unroll
+from engine.recurrent.kernel_lstm import lstm_unroll
 from engine.recurrent.kernel_parts import (
     Gradients,
     Work,
@@ -59,12 +59,6 @@ def run(kind: str, X: Tensor, parameters: Parameters, state: Any = None, **switc
     if kind == "lstm":
         return lstm_unroll(X, parameters, state, **switches)
     raise ValueError(f"kind is rnn, gru or lstm, not {kind!r}")
-
-
-def prepare(kind: str, parameters: Parameters, *, ids: bool) -> None:
-    """Move parameters that will be used many times to where their kernel reads them fastest. Their values stay as they are."""
-    if kind == "lstm" and fused(parameters, ids=ids):
-        lay_out(parameters)
 
 
 # --------------------------------------------------------------------------------------------------------------- RNN

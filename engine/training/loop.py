@@ -8,7 +8,7 @@ with that step, says why, and leaves the weights as they were before the step th
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import Any, Literal
 
@@ -17,12 +17,11 @@ from torch import Tensor, nn
 from torch.nn import functional
 
 from engine.metrics import clip_by_norm, perplexity
-from engine.recurrent.kernels import prepare
-from engine.recurrent.language_model import RecurrentLanguageModel
-from engine.recurrent.next_token import IGNORED, next_token_loss
+from engine.recurrent.next_token import IGNORED
 from engine.text.batches import carry
 from engine.training.batch import Batch
 from engine.training.optimizers import SGD, Adam, Optimizer
+from engine.training.trainee import trainee
 
 Source = Callable[[torch.Generator], Iterator[Batch]]
 
@@ -93,10 +92,8 @@ def train(
         generator: the run's own random numbers; the loop draws no others.
         held_out: measures the model, for instance with ``mean_loss``; asked as ``config.held_out_every`` says.
     """
-    if isinstance(model, RecurrentLanguageModel):
-        for number, W in enumerate(model.recurrent.weights().values()):
-            prepare(model.recurrent.kind, W, ids=number < len(model.recurrent.directions))
-    parameters: list[Tensor] = [parameter for parameter in model.parameters() if parameter.requires_grad]
+    trained = trainee(model)
+    parameters = trained.parameters
     optimizer: Optimizer = SGD() if config.optimizer == "sgd" else Adam(parameters)
     good = [parameter.detach().clone() for parameter in parameters]
     batches, state, tokens = source(generator), None, 0
@@ -107,7 +104,8 @@ def train(
     for step in range(1, config.steps + 1):
         batch, rate = next(batches), config.rate(step)
         tokens += int((batch.Y != IGNORED).sum())
-        loss, gradients, state = _gradients(model, parameters, batch, carry(state, batch.X.shape[1]) if batch.carries else None)
+        mean, state = trained.loss(batch, carry(state, batch.X.shape[1]) if batch.carries else None)
+        loss, gradients = mean.item(), list(torch.autograd.grad(mean, parameters))
         norm = clip(gradients, config.max_norm) if math.isfinite(loss) else math.nan
         if not math.isfinite(loss):
             _restore(parameters, good)  # the step before broke the weights
@@ -161,17 +159,6 @@ def clip(gradients: list[Tensor], max_norm: float) -> float:
     elif norm > max_norm:
         torch._foreach_mul_(gradients, max_norm / norm)
     return norm
-
-
-def _gradients(model: nn.Module, parameters: Sequence[Tensor], batch: Batch, state: Any) -> tuple[float, list[Tensor], Any]:
-    if isinstance(model, RecurrentLanguageModel):
-        H_all, state = model.recurrent(model.checked(batch.X), state)
-        output = model.output_weights()
-        loss = next_token_loss(H_all, output["W_hq"], output["b_q"], batch.Y)
-    else:
-        scores, state = model(batch.X, state)
-        loss = functional.cross_entropy(scores.flatten(0, 1), batch.Y.flatten(), ignore_index=IGNORED)
-    return loss.item(), list(torch.autograd.grad(loss, parameters)), state
 
 
 def _restore(parameters: list[Tensor], good: list[Tensor]) -> None:

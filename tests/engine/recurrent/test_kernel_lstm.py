@@ -12,7 +12,6 @@ from engine.training import checkpoints
 from tests.support import seeded, uniform
 
 T, B, D = 11, 3, 5
-WIDE = 193
 
 
 def parameters(hidden: int, inputs: int = D, dtype=torch.float32, scale: float = 0.4) -> dict[str, Tensor]:
@@ -47,7 +46,7 @@ def everything(kernel, X, W, state) -> list[Tensor]:
     return [H_all, *end, *torch.autograd.grad(total, leaves)]
 
 
-@pytest.mark.parametrize("hidden", [7, WIDE])
+@pytest.mark.parametrize("hidden", [7, 193])
 @pytest.mark.parametrize("given", ["numbers", "ids"])
 @pytest.mark.parametrize("begin", ["state", "zeros", "none"])
 @pytest.mark.parametrize("steps", [1, 2, T])
@@ -60,62 +59,69 @@ def test_both_kernels_agree(hidden, given, begin, steps):
         torch.testing.assert_close(one, other, rtol=1e-4, atol=3e-5, msg=lambda text, n=number: f"result {n}: {text}")
 
 
-@pytest.mark.parametrize("hidden", [7, WIDE])
 @pytest.mark.parametrize("begin", ["state", "none"])
-def test_both_kernels_agree_to_the_last_digits_in_float64(hidden, begin):
+def test_both_kernels_agree_to_the_last_digits_in_float64(begin):
     f64 = torch.float64
     results = [
-        everything(kernel, inputs("numbers", dtype=f64), parameters(hidden, dtype=f64), states(hidden, begin, f64))
+        everything(kernel, inputs("numbers", dtype=f64), parameters(7, dtype=f64), states(7, begin, f64))
         for kernel in (kernel_lstm.lstm_fused, kernel_lstm.lstm_by_hand)
     ]
     for number, (one, other) in enumerate(zip(*results, strict=True)):
         torch.testing.assert_close(one, other, rtol=0, atol=1e-10, msg=lambda text, n=number: f"result {n}: {text}")
 
 
+def test_half_a_state_of_zeros_is_read_rightly():
+    for H, C in ((states(7, "state")[0], torch.zeros(B, 7)), (torch.zeros(B, 7), states(7, "state")[1])):
+        one, other = (
+            kernel(inputs("ids"), parameters(7), (H, C))[0] for kernel in (kernel_lstm.lstm_fused, kernel_lstm.lstm_by_hand)
+        )
+        torch.testing.assert_close(one, other, rtol=1e-4, atol=1e-5)
+
+
+# -------------------------------------------------------------------------------- the parameters as torch's kernel holds them
+
+
 @pytest.mark.parametrize("given", ["numbers", "ids"])
-def test_parameters_laid_out_give_the_same_values_and_gradients_without_copies(given):
-    plain, laid = parameters(WIDE), parameters(WIDE)
-    kernel_lstm.lay_out(laid)
-    for name, value in laid.items():
-        assert torch.equal(value, plain[name])
-        assert value.is_leaf
-        assert value.requires_grad
-    for kind in kernel_lstm.KINDS:
-        blocks = [laid[kind + block] for block in kernel_lstm.FUSED_ORDER]
-        below = kernel_lstm.below_one_another(blocks)
-        assert below.data_ptr() == blocks[0].data_ptr()
-        assert torch.equal(below, torch.cat([block.t() for block in blocks]))
-    one = everything(kernel_lstm.lstm_fused, inputs(given), plain, states(WIDE, "state"))
-    other = everything(kernel_lstm.lstm_fused, inputs(given), laid, states(WIDE, "state"))
+@pytest.mark.parametrize("begin", ["state", "none"])
+def test_the_three_tensors_have_the_values_and_the_gradients_of_the_twelve(given, begin):
+    plain, W = parameters(13), parameters(13)
+    whole = kernel_lstm.WholeLSTM(W)
+    assert all(torch.equal(value, plain[name]) for name, value in W.items())
+    results = []
+    for run in (lambda X, state: kernel_lstm.lstm_fused(X, plain, state), whole.run):
+        state, X = states(13, begin), inputs(given)
+        given_state = state if run != whole.run or state is None else (state[0][None], state[1][None])
+        H_all, end = run(X, given_state)
+        total = sum(
+            (part * uniform(*part.shape[-2:], seed=70 + k, dtype=part.dtype)).sum() for k, part in enumerate((H_all, *end))
+        )
+        leaves = list(plain.values()) if run != whole.run else whole.tensors
+        results.append((H_all, *(part.view(B, 13) for part in end), torch.autograd.grad(total, [*leaves, *(state or ())])))
+    (*one, gradients), (*other, whole_gradients) = results
     assert all(torch.equal(a, b) for a, b in zip(one, other, strict=True))
+    found = dict(zip(plain, gradients, strict=False))
+    for kind, gradient in zip(kernel_lstm.KINDS, whole_gradients, strict=False):
+        assert torch.equal(gradient, torch.cat([found[kind + block].t() for block in kernel_lstm.FUSED_ORDER]))
+    assert all(torch.equal(a, b) for a, b in zip(gradients[12:], whole_gradients[3:], strict=True))
 
 
-def test_a_change_of_a_laid_out_parameter_reaches_the_kernel():
+def test_a_change_of_one_is_a_change_of_the_other():
     W, X = parameters(7), inputs("ids")
-    kernel_lstm.lay_out(W)
-    before = kernel_lstm.lstm_fused(X, W)[0]
+    whole = kernel_lstm.WholeLSTM(W)
+    before = whole.run(X)[0]
     with torch.no_grad():
         W["W_hf"] += 1
-    after = kernel_lstm.lstm_fused(X, W)[0]
+        whole.tensors[2] -= 1
+    after = whole.run(X)[0]
     assert not torch.equal(before, after)
     torch.testing.assert_close(after, kernel_lstm.lstm_by_hand(X, W)[0], rtol=1e-4, atol=1e-5)
 
 
-def test_a_change_between_the_passes_is_noticed():
-    W = parameters(7)
-    kernel_lstm.lay_out(W)
-    total = kernel_lstm.lstm_fused(inputs("ids"), W)[0].sum()
-    with torch.no_grad():
-        W["W_hf"] += 1
-    with pytest.raises(RuntimeError, match="modified by an inplace operation"):
-        total.backward()
-
-
 @pytest.mark.parametrize("change", ["copy", "double", "one replaced", "load"])
-def test_a_laid_out_model_stays_a_model_like_any_other(change, tmp_path):
+def test_a_model_whose_parameters_were_moved_stays_a_model_like_any_other(change):
     model = LSTM(D, 13, generator=seeded(3))
     wanted = {name: value.clone() for name, value in model.state_dict().items()}
-    kernels.prepare("lstm", dict(model.named_parameters()), ids=True)
+    kernel_lstm.WholeLSTM(dict(model.named_parameters()))
     X = inputs("ids")
     expected = kernel_lstm.lstm_by_hand(X, dict(model.named_parameters()))[0]
     if change == "copy":
@@ -123,17 +129,27 @@ def test_a_laid_out_model_stays_a_model_like_any_other(change, tmp_path):
     elif change == "double":
         model = model.double()
     elif change == "one replaced":
-        model.W_hf = torch.nn.Parameter(model.W_hf.detach().clone(memory_format=torch.contiguous_format))
+        model.W_hf = torch.nn.Parameter(model.W_hf.detach().clone())
     else:
         model.load_state_dict(wanted)
     assert all(torch.equal(value, wanted[name]) for name, value in model.state_dict().items())
     torch.testing.assert_close(model(X)[0].float(), expected, rtol=1e-4, atol=1e-5)
 
 
-def test_a_checkpoint_of_a_laid_out_model_holds_its_weights(tmp_path):
+def test_parameters_moved_by_somebody_else_are_noticed():
+    model = LSTM(D, 13, generator=seeded(3))
+    whole = kernel_lstm.WholeLSTM(dict(model.named_parameters()))
+    model.float()  # does nothing
+    whole.run(inputs("ids"))
+    model.double()
+    with pytest.raises(RuntimeError, match="were moved"):
+        whole.run(inputs("ids"))
+
+
+def test_a_checkpoint_of_such_a_model_holds_its_weights(tmp_path):
     trained = checkpoints.load("recall-bias-2")
     before = {name: value.clone() for name, value in trained.model.state_dict().items()}
-    kernels.prepare("lstm", dict(trained.model.recurrent.named_parameters()), ids=True)
+    kernel_lstm.WholeLSTM(dict(trained.model.recurrent.named_parameters()))
     parts = {"config": trained.config, "data": {}, "training": {}, "losses": {}}
     checkpoints.save("again", trained.model, trained.vocabulary, **parts, folder=tmp_path)
     again = checkpoints.load("again", tmp_path)
@@ -161,14 +177,9 @@ def test_the_kernel_is_taken_that_is_faster_at_this_size(monkeypatch, width, hid
         monkeypatch.setattr(kernel_lstm, name, lambda *_, name=name: taken.append(name))
     kernels.run("lstm", X, W)
     assert taken == [kernel]
-    places = [value.data_ptr() for value in W.values()]
-    kernels.prepare("lstm", W, ids=ids)
-    assert (places != [value.data_ptr() for value in W.values()]) == (kernel == "lstm_fused")
 
 
-def test_nothing_is_moved_for_the_other_cells():
-    W = {"W_hh": uniform(3, 3, seed=1, dtype=torch.float32)}
-    place = W["W_hh"].data_ptr()
-    for kind in ("rnn", "gru"):
-        kernels.prepare(kind, W, ids=True)
-    assert W["W_hh"].data_ptr() == place
+def test_without_torchs_kernel_everything_is_made_by_hand(monkeypatch):
+    assert kernel_lstm.fused(parameters(7), ids=True)
+    monkeypatch.setattr(torch.backends.mkldnn, "is_available", lambda: False)
+    assert not kernel_lstm.fused(parameters(7), ids=True)
