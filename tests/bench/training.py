@@ -27,41 +27,46 @@ TARGETS = {
     "lstm": {"torch.nn": 1.0, "textbook": 1.3},
 }
 BLOCKS = {"rnn": ("h",), "gru": ("r", "z", "h"), "lstm": ("i", "f", "o", "c")}
-NAMES = {"rnn": nn.RNN, "gru": nn.GRU, "lstm": nn.LSTM}
+TORCH_ORDER = BLOCKS | {"lstm": ("i", "f", "c", "o")}
+LAYERS = {"rnn": nn.RNN, "gru": nn.GRU, "lstm": nn.LSTM}
 
 Step = Callable[[Tensor, Tensor], float]
+Weights = dict[str, Tensor]
 
 
-def textbook_step(cell: str, hidden: int, generator: torch.Generator) -> Step:
+def fresh(cell: str, hidden: int, generator: torch.Generator) -> Weights:
+    """Weights from N(0, 0.01^2) and biases 0, as in the textbook, under the names of the models."""
+    shapes: dict[str, tuple[int, ...]] = {"W_hq": (hidden, VOCABULARY), "b_q": (VOCABULARY,)}
+    for block in BLOCKS[cell]:
+        shapes |= {f"W_x{block}": (VOCABULARY, hidden), f"W_h{block}": (hidden, hidden), f"b_{block}": (hidden,)}
+    return {
+        name: torch.zeros(shape) if len(shape) == 1 else torch.randn(shape, generator=generator) * 0.01
+        for name, shape in shapes.items()
+    }
+
+
+def textbook_step(cell: str, weights: Weights) -> Step:
     """A model written out as a textbook does: one-hot rows, a product for each gate and step, autograd, a plain loop."""
+    W = {name: value.clone().requires_grad_() for name, value in weights.items()}
+    parameters = list(W.values())
 
-    def fresh(*shape: int) -> Tensor:
-        return (torch.randn(shape, generator=generator) * 0.01).requires_grad_()
-
-    blocks = BLOCKS[cell]
-    W_x, W_h = [fresh(VOCABULARY, hidden) for _ in blocks], [fresh(hidden, hidden) for _ in blocks]
-    b = [torch.zeros(hidden, requires_grad=True) for _ in blocks]
-    W_hq, b_q = fresh(hidden, VOCABULARY), torch.zeros(VOCABULARY, requires_grad=True)
-    parameters = [*W_x, *W_h, *b, W_hq, b_q]
-
-    def gate(k: int, X: Tensor, H: Tensor) -> Tensor:
-        return X @ W_x[k] + H @ W_h[k] + b[k]
+    def gate(block: str, X: Tensor, H: Tensor) -> Tensor:
+        return X @ W[f"W_x{block}"] + H @ W[f"W_h{block}"] + W[f"b_{block}"]
 
     def unrolled(inputs: Tensor) -> list[Tensor]:
-        H = C = torch.zeros(inputs.shape[1], hidden)
+        H = C = torch.zeros(inputs.shape[1], len(W["W_hq"]))
         outputs = []
         for X in inputs:
             if cell == "rnn":
-                H = torch.tanh(gate(0, X, H))
+                H = torch.tanh(gate("h", X, H))
             elif cell == "gru":
-                R, Z = torch.sigmoid(gate(0, X, H)), torch.sigmoid(gate(1, X, H))
-                H_tilde = torch.tanh(X @ W_x[2] + (R * H) @ W_h[2] + b[2])
-                H = Z * H + (1 - Z) * H_tilde
+                R, Z = torch.sigmoid(gate("r", X, H)), torch.sigmoid(gate("z", X, H))
+                H = Z * H + (1 - Z) * torch.tanh(X @ W["W_xh"] + (R * H) @ W["W_hh"] + W["b_h"])
             else:
-                I, F, O = (torch.sigmoid(gate(k, X, H)) for k in range(3))
-                C = F * C + I * torch.tanh(gate(3, X, H))
+                I, F, O = (torch.sigmoid(gate(block, X, H)) for block in "ifo")
+                C = F * C + I * torch.tanh(gate("c", X, H))
                 H = O * torch.tanh(C)
-            outputs.append(H @ W_hq + b_q)
+            outputs.append(H @ W["W_hq"] + W["b_q"])
         return outputs
 
     def step(X: Tensor, Y: Tensor) -> float:
@@ -83,13 +88,18 @@ def textbook_step(cell: str, hidden: int, generator: torch.Generator) -> Step:
     return step
 
 
-def torch_step(cell: str, hidden: int, generator: torch.Generator) -> Step:
-    """The same step with torch.nn, torch's clipping and torch's optimiser."""
-    layer, output = NAMES[cell](VOCABULARY, hidden), nn.Linear(hidden, VOCABULARY)
+def torch_step(cell: str, weights: Weights) -> Step:
+    """The same step with torch.nn, torch's clipping and torch's optimiser. (torch's GRU resets after the product.)"""
+    hidden, order = len(weights["W_hq"]), TORCH_ORDER[cell]
+    layer, output = LAYERS[cell](VOCABULARY, hidden), nn.Linear(hidden, VOCABULARY)
     parameters = [*layer.parameters(), *output.parameters()]
     with torch.no_grad():
-        for parameter in parameters:
-            parameter.normal_(0, 0.01, generator=generator)
+        layer.weight_ih_l0.copy_(torch.cat([weights[f"W_x{block}"].t() for block in order]))
+        layer.weight_hh_l0.copy_(torch.cat([weights[f"W_h{block}"].t() for block in order]))
+        layer.bias_ih_l0.copy_(torch.cat([weights[f"b_{block}"] for block in order]))
+        layer.bias_hh_l0.zero_()
+        output.weight.copy_(weights["W_hq"].t())
+        output.bias.copy_(weights["b_q"])
     optimizer = torch.optim.SGD(parameters, lr=RATE)
 
     def step(X: Tensor, Y: Tensor) -> float:
@@ -104,15 +114,15 @@ def torch_step(cell: str, hidden: int, generator: torch.Generator) -> Step:
     return step
 
 
-def our_step(cell: str, hidden: int, generator: torch.Generator) -> Step:
+def our_step(cell: str, weights: Weights) -> Step:
     """The same step through the app's own training loop, with its events and its copy of the last good weights."""
-    model = RecurrentLanguageModel(cell, VOCABULARY, hidden, generator=generator)
-    with torch.no_grad():
-        for parameter in model.parameters():
-            parameter.normal_(0, 0.01, generator=generator)
+    model = RecurrentLanguageModel(cell, VOCABULARY, len(weights["W_hq"]))
+    model.load_state_dict(
+        {("output." if name.endswith("q") else "recurrent.") + name: value for name, value in weights.items()}
+    )
     waiting: list[Batch] = []
     config = TrainingConfig(steps=10**9, optimizer="sgd", learning_rate=RATE, max_norm=CLIP)
-    run = train(model, lambda _generator: iter(waiting.pop, None), config, generator)
+    run = train(model, lambda _generator: iter(waiting.pop, None), config, torch.Generator())
 
     def step(X: Tensor, Y: Tensor) -> float:
         waiting.append(Batch(X=X, Y=Y, carries=False))
@@ -121,7 +131,7 @@ def our_step(cell: str, hidden: int, generator: torch.Generator) -> Step:
     return step
 
 
-SIDES: Mapping[str, Callable[[str, int, torch.Generator], Step]] = {
+SIDES: Mapping[str, Callable[[str, Weights], Step]] = {
     "ours": our_step,
     "torch.nn": torch_step,
     "textbook": textbook_step,
@@ -133,7 +143,8 @@ def rounds(cell: str, hidden: int, count: int, seconds: float = 0.25) -> dict[st
     generator = torch.Generator().manual_seed(0)
     tokens = torch.randint(VOCABULARY, (STEPS + 1, BATCH), generator=generator)
     X, Y = tokens[:-1], tokens[1:]
-    sides = {name: make(cell, hidden, generator) for name, make in SIDES.items()}
+    weights = fresh(cell, hidden, generator)
+    sides = {name: make(cell, weights) for name, make in SIDES.items()}
     for step in sides.values():
         for _ in range(3):
             step(X, Y)

@@ -1,0 +1,44 @@
+"""The benchmarks compare like with like, and the command line finds them."""
+
+import pytest
+import torch
+
+from tests.bench import __main__ as command
+from tests.bench import training
+from tests.support import seeded
+
+
+@pytest.mark.parametrize("cell", ["rnn", "gru", "lstm"])
+@pytest.mark.parametrize("hidden", [13, 300])
+def test_all_sides_of_the_training_benchmark_do_the_same_mathematics(cell, hidden):
+    """Ours and the textbook's: loss by loss over a few steps, clipping at work.
+
+    torch's layers have a second bias that learns as well, so only their first loss is the same; its GRU is another one.
+    """
+    weights = {name: value * 30 for name, value in training.fresh(cell, hidden, seeded(1)).items()}
+    tokens = torch.randint(training.VOCABULARY, (8, 5), generator=seeded(2))
+    losses = {}
+    for name, make in training.SIDES.items():
+        step = make(cell, weights)
+        losses[name] = [step(tokens[:-1], tokens[1:]) for _ in range(4)]
+    assert losses["ours"] == pytest.approx(losses["textbook"], rel=1e-4)
+    assert losses["ours"][-1] < losses["ours"][0]
+    assert losses["torch.nn"][-1] < losses["torch.nn"][0]
+    if cell != "gru":
+        assert losses["ours"][0] == pytest.approx(losses["torch.nn"][0], rel=1e-5)
+
+
+def test_every_side_has_its_turn_in_every_round():
+    times = training.rounds("rnn", 16, 4, seconds=0)
+    assert times.keys() == training.SIDES.keys()
+    assert all(len(values) == 4 and min(values) > 0 for values in times.values())
+
+
+def test_the_command_line_finds_its_benchmarks_and_tells_what_was_missed(monkeypatch, capsys):
+    assert "training" in command.names()
+    assert command.main(["nothing"]) == 2
+    assert "no benchmark called nothing; there are " in capsys.readouterr().out
+    for lines, code in ((["x2.00 (target 1.0: reached)"], 0), (["x0.50 (target 1.0: MISSED)"], 1)):
+        monkeypatch.setattr(training, "run", lambda lines=lines: lines)
+        assert command.main(["training"]) == code
+        assert lines[0] in capsys.readouterr().out
