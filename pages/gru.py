@@ -1,6 +1,10 @@
 """Lesson 7: the GRU."""
 
-from pages.ui import recurrent
 from pages.ui.config import GRUConfig
+from pages.ui.lesson import head
 
-recurrent.lesson("gru", GRUConfig)
+config = head(GRUConfig)
+
+from pages.ui import recurrent  # noqa: E402 what computes is loaded when the head is on the screen
+
+recurrent.lesson("gru", config)

@@ -1,4 +1,7 @@
-"""A lesson about one recurrent cell, whole: the rooms in order, for the plain network, the LSTM and the GRU alike."""
+"""A lesson about one recurrent cell: the rooms under its head, for the plain network, the LSTM and the GRU alike.
+
+A page script draws its head first and imports this afterwards: what computes takes seconds to load on a fresh server.
+"""
 
 import streamlit as st
 
@@ -7,15 +10,14 @@ from engine.text.display import visible
 from pages.ui import conventions, link, more, plain, runs, stage
 from pages.ui import lesson as rooms
 from pages.ui.check import check_yourself
-from pages.ui.config import Edit, GRUConfig, Recurrent
+from pages.ui.config import Edit, GRUConfig, RecurrentConfig
 from pages.ui.memory import RNNConfig
 from pages.ui.runs import Run
 from pages.ui.words import language, words
 
 
-def lesson(cell: str, kind: type[Recurrent]) -> None:
-    """Build the page of a cell ("lstm", "gru", "rnn")."""
-    config = rooms.head(kind)
+def lesson(cell: str, config: RecurrentConfig) -> None:
+    """Build the page of a cell ("lstm", "gru", "rnn") from its stage on."""
     run = runs.run(cell, config)
     unknown(run)
     stage.mount(runs.packed(run, config, language(), link.moves()), key=f"stage-{cell}", on_change=changed, on_place=placed)
