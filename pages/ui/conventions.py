@@ -2,16 +2,15 @@
 
 from itertools import product
 
-import pandas as pd
 import streamlit as st
 
 from engine.notation import format_number
-from engine.text.display import visible
 from engine.trace import largest_difference
 from pages.ui import lesson as rooms
 from pages.ui import runs
 from pages.ui.config import GRUConfig
 from pages.ui.runs import Run
+from pages.ui.texts import token
 from pages.ui.words import words
 
 SWITCHES = ("reset", "update")
@@ -23,31 +22,33 @@ def room(run: Run, config: GRUConfig) -> None:
     with st.container(horizontal=True, key="switches"):
         for field in SWITCHES:
             rooms.control(field, GRUConfig.choices[field], label=True)
-    st.dataframe(_table(run, config), hide_index=True, width="stretch", key="conventions")
+    with st.container(key="conventions"):
+        st.markdown(_table(run, config))
 
 
-def _table(run: Run, config: GRUConfig) -> pd.DataFrame:
-    """A row for each combination: this cell's numbers, and how far its states are from those on the stage."""
+def _table(run: Run, config: GRUConfig) -> str:
+    """A row for each combination: this cell's numbers, and how far its states are from those on the stage.
+
+    Markdown: the grid of ``st.dataframe`` would bring two megabytes of script for four rows, and no screen reader reads it.
+    """
     last, unit = len(run.tokens) - 1, config.unit
-    at = words("conventions.state", step=last + 1, unit=unit)
-    rows = []
+    head = [words(f"conventions.{name}") for name in ("reset", "update", "candidate")]
+    head += [words("conventions.state", step=last + 1, unit=unit), words("conventions.next"), words("conventions.difference")]
+    rows = [head, ["---"] * len(head)]
     for reset, update in product(*(GRUConfig.choices[field] for field in SWITCHES)):
         other = runs.run(run.cell, config.with_switches(reset=reset, update=update))
-        apart = largest_difference(other.trace, run.trace, "H")
-        following = visible(other.vocabulary.tokens[int(other.trace["P"][last, 0].argmax())])
+        here = (reset, update) == (config.reset, config.update)
         rows.append(
-            {
-                words("conventions.reset"): words(f"reset.{reset}"),
-                words("conventions.update"): words(f"update.{update}"),
-                words("conventions.candidate"): _shown(float(other.trace["H_tilde"][last, 0, unit])),
-                at: _shown(float(other.trace["H"][last, 0, unit])),
-                words("conventions.next"): following,
-                words("conventions.difference"): words("conventions.here")
-                if (reset, update) == (config.reset, config.update)
-                else _shown(apart),
-            }
+            [
+                words(f"reset.{reset}"),
+                words(f"update.{update}"),
+                _shown(float(other.trace["H_tilde"][last, 0, unit])),
+                _shown(float(other.trace["H"][last, 0, unit])),
+                token(other.vocabulary.tokens[int(other.trace["P"][last, 0].argmax())]).shown,
+                words("conventions.here") if here else _shown(largest_difference(other.trace, run.trace, "H")),
+            ]
         )
-    return pd.DataFrame(rows)
+    return "\n".join(f"| {' | '.join(row)} |" for row in rows)
 
 
 def _shown(number: float) -> str:
