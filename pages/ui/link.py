@@ -34,6 +34,8 @@ def visit(page: str) -> Iterator[None]:
     assert context is not None
     state = st.session_state
     state["arrived"] = context.is_history_navigation or state.get("page") != page
+    if context.is_history_navigation and state.get("page") == page:
+        _led(page)
     state["page"] = page
     if state["arrived"] and st.query_params.get("lang") in LANGUAGES:
         state["lang"] = st.query_params["lang"]
@@ -49,7 +51,6 @@ def read(kind: type[Config]) -> tuple[Config, tuple[Note, ...]]:
     state = st.session_state
     if state["arrived"] or type(state.get("config")) is not kind:
         state["config"], state["notes"] = from_query(kind, st.query_params.to_dict())
-        _led()
     return state["config"], state["notes"]
 
 
@@ -66,16 +67,17 @@ def follow(params: Mapping[str, str]) -> None:
     """In a callback: go where a link within this page leads. The learner's text stays unless the link brings one."""
     stays = () if "text" in params else ("doc", "from")
     _enter({"text": st.session_state["config"].text} | dict(params), (), stays, {})
-    _led()
+    _led(st.session_state["page"])
 
 
 def moves() -> int:
-    """How often a link has led this visitor to a place: the stage goes there then, and stays where it is at any other run."""
-    return int(st.session_state.get("moves", 0))
+    """How often a link on this page, or the Back button, has led to a place of it: only then the stage leaves its own."""
+    return int(st.session_state.get("moves", {}).get(st.session_state["page"], 0))
 
 
-def _led() -> None:
-    st.session_state["moves"] = moves() + 1
+def _led(page: str) -> None:
+    moves = st.session_state.setdefault("moves", {})
+    moves[page] = moves.get(page, 0) + 1
 
 
 def _enter(params: Mapping[str, str], notes: tuple[Note, ...], stays: tuple[str, ...], source: Mapping[str, str]) -> None:
