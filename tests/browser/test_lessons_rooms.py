@@ -174,13 +174,19 @@ def test_every_step_of_the_walk_sets_the_page_up(visitor: Visitor, cell: str):
 
 def test_the_conventions_stand_side_by_side(visitor: Visitor):
     lesson = visitor.at(f"gru?{urlencode({'text': TEXT, 'unit': 7})}")
-    formulas = lesson.page.locator(".katex-display")
-    before = formulas.all_inner_texts()
+    formulas = lesson.find(".equations .equation")
+    rows = lesson.page.locator(".st-key-conventions tbody tr")
+    before = formulas.all_text_contents()
+    expect(rows).to_have_count(4)
+    expect(rows.nth(0)).to_contain_text(words("conventions.here"))
     lesson.choose("reset", "Reset after the product")
     lesson.address_has(reset="after", unit="7")
-    lesson.holds(lesson.run())
-    after = formulas.all_inner_texts()
-    assert len(before) == len(after) == 2
-    assert before[0] != after[0]
-    assert before[1] == after[1]
+    run = lesson.run()
+    lesson.holds(run)
+    after = formulas.all_text_contents()
+    assert [one == other for one, other in zip(before, after, strict=True)] == [True, True, False, True, True, True]
+    cells = rows.nth(2).locator("td").all_inner_texts()
+    last = len(TEXT) - 1
+    assert cells[2:4] == [shown(run.trace["H_tilde"][last, 0, 7]), shown(run.trace["H"][last, 0, 7])]
+    assert cells[5] == words("conventions.here")
     lesson.sound()

@@ -1,15 +1,20 @@
 """Every page, in both languages, with every model and every link, run without a browser."""
 
+import html
+import subprocess
+import sys
 from urllib.parse import parse_qsl
 
 import pytest
 from streamlit.testing.v1 import AppTest
 
 from engine.recurrent.questions import QUESTIONS
+from engine.text.display import visible
 from pages.catalog import LESSONS
 from pages.ui import more, texts
 from pages.ui.config import SAMPLE, from_query
 from pages.ui.words import LANGUAGES, words
+from tests.browsing import ROOT
 from tests.lessons import KINDS, STRANGE, engine_run, link_of, shown, sound, without_browser
 
 CHOICES = [(cell, model) for cell, kind in KINDS.items() for model in kind.models]
@@ -33,6 +38,31 @@ def test_every_page_opens_in_every_language(key: str, lang: str):
     page = without_browser(key, lang=lang)
     assert [title.value for title in page.title] == [words(f"lesson.{key}.title" if key else "home.title", lang=lang)]
     assert page.markdown[0].value
+
+
+HEAD = """
+import sys
+from pages.ui import lesson
+
+class Drawn(BaseException):
+    pass
+
+def head(*given):
+    raise Drawn(sorted({"torch", "altair", "pandas", "plotly.graph_objs._figure"} & sys.modules.keys()))
+
+lesson.head = head
+try:
+    import pages.CELL
+except Drawn as drawn:
+    print(drawn)
+"""
+
+
+@pytest.mark.parametrize("cell", KINDS)
+def test_the_head_of_a_lesson_is_drawn_before_anything_heavy_is_loaded(cell: str):
+    code = HEAD.replace("CELL", cell)
+    done = subprocess.run([sys.executable, "-c", code], cwd=ROOT, capture_output=True, text=True, timeout=60, check=True)
+    assert done.stdout.strip() == "[]"
 
 
 @pytest.mark.parametrize(("cell", "model"), CHOICES)
@@ -166,29 +196,33 @@ def test_every_step_of_the_walk_sets_the_page_up(cell: str, lang: str):
         assert page.selectbox(key="control-model").value == config.model
 
 
+def rows_of(markdown: str) -> list[list[str]]:
+    """The cells of a Markdown table, without its head."""
+    return [[html.unescape(cell.strip()) for cell in line.strip("|").split("|")] for line in markdown.splitlines()[2:]]
+
+
 def test_the_conventions_stand_side_by_side_on_the_same_weights():
     page = without_browser("gru", text="In the beginning", unit="5")
-    tables = [page.dataframe[0].value]
+    tables = [next(markdown.value for markdown in page.markdown if "|" in markdown.value)]
     sound(page.selectbox(key="control-reset").set_value("after").run())
     sound(page.selectbox(key="control-update").set_value("replaces").run())
     assert link_of(page) == {"text": "In the beginning", "unit": "5", "reset": "after", "update": "replaces"}
-    tables.append(page.dataframe[0].value)
+    tables.append(next(markdown.value for markdown in page.markdown if "|" in markdown.value))
     for table, here in zip(tables, (0, 3), strict=True):
-        rows = table.to_dict("records")
-        assert len(rows) == 4
         runs = [
             engine_run("gru", {"text": "In the beginning", "reset": reset, "update": update})
             for reset in ("before", "after")
             for update in ("keeps", "replaces")
         ]
+        rows = rows_of(table)
+        assert len(rows) == len(runs)
         for at, (row, run) in enumerate(zip(rows, runs, strict=True)):
             gap = abs(run.trace["H"] - runs[here].trace["H"]).max()
-            following = run.vocabulary.tokens[run.next_tokens(15, 1)[0][0]]
-            assert list(row.values())[2:] == [
+            assert row[2:] == [
                 shown(run.trace["H_tilde"][15, 0, 5]),
                 shown(run.trace["H"][15, 0, 5]),
-                {" ": "␣", "\n": "↵"}.get(following, following),
-                "shown on the stage" if at == here else shown(gap),
+                f"“{visible(run.vocabulary.tokens[run.next_tokens(15, 1)[0][0]])}”",
+                words("conventions.here") if at == here else shown(gap),
             ]
 
 
