@@ -199,9 +199,7 @@ def reruns(browser: Browser, servers: dict[str, Served]) -> list[str]:
         for turn in range(ROUNDS + 1):
             for name, page in pages.items():
                 page.bring_to_front()
-                taken = []
-                for k in range(RERUNS):
-                    taken.append(page.evaluate(RERUN, ["try", 1 + (k + 1) % 6]))
+                taken = [page.evaluate(RERUN, ["try", 1 + (k + 1) % 6]) for k in range(RERUNS)]
                 if turn:
                     rounds[name].append(statistics.median(taken))
     server = together(server_reruns({"lstm": servers["app"], "gru": servers["app"], "empty": servers["empty"]}))
