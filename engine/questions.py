@@ -6,10 +6,12 @@ from engine.attention.head_questions import HEADS
 from engine.embedding_questions import EMBEDDINGS
 from engine.recurrent import questions as recurrent
 from engine.recurrent.asking import Question
+from engine.recurrent.truncation_questions import TRUNCATION
 from engine.text.questions import TOKENS
 
 QUESTIONS: Final[dict[str, tuple[Question, ...]]] = {
     "tokens": TOKENS,
     "embeddings": EMBEDDINGS,
     "multihead": HEADS,
+    "truncation": TRUNCATION,
 } | recurrent.QUESTIONS
