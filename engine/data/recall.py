@@ -17,9 +17,8 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
-from engine.recurrent.next_token import IGNORED
 from engine.text.vocabulary import UNKNOWN, Vocabulary
-from engine.training.batch import Batch
+from engine.training.batch import IGNORED, Batch
 
 SYMBOLS = "ABCDEFGH"
 NOISE = "abcdefgh"

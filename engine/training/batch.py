@@ -11,6 +11,7 @@ from torch import Tensor
 
 from engine.text.batches import random_sampling, sequential_partition
 
+IGNORED = -100  # a target that does not count; the value that torch's cross-entropy leaves out
 UNKNOWN_ID = 0
 
 Sampling = Literal["random", "sequential"]

@@ -17,11 +17,10 @@ from torch import Tensor, nn
 from torch.nn import functional
 
 from engine.metrics import clip_by_norm, perplexity
-from engine.recurrent.next_token import IGNORED
 from engine.text.batches import carry
-from engine.training.batch import Batch
+from engine.training.batch import IGNORED, Batch
 from engine.training.optimizers import SGD, Adam, Optimizer
-from engine.training.trainee import trainee
+from engine.training.trainee import mean_loss_of, trainee
 
 Source = Callable[[torch.Generator], Iterator[Batch]]
 
@@ -104,7 +103,8 @@ def train(
     for step in range(1, config.steps + 1):
         batch, rate = next(batches), config.rate(step)
         tokens += int((batch.Y != IGNORED).sum())
-        mean, state = trained.loss(batch, carry(state, batch.X.shape[1]) if batch.carries else None)
+        scores, state = trained.scores(batch.X, carry(state, batch.X.shape[1]) if batch.carries else None)
+        mean = mean_loss_of(scores, batch)
         loss, gradients = mean.item(), list(torch.autograd.grad(mean, parameters))
         norm = clip(gradients, config.max_norm) if math.isfinite(loss) else math.nan
         if not math.isfinite(loss):

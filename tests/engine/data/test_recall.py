@@ -5,8 +5,8 @@ import torch
 
 from engine.data import recall
 from engine.recurrent.language_model import RecurrentLanguageModel
-from engine.recurrent.next_token import IGNORED
 from engine.training import bake, checkpoints
+from engine.training.batch import IGNORED
 from engine.training.loop import TrainingConfig, train
 from tests.support import seeded
 
