@@ -72,7 +72,7 @@ def follow(params: Mapping[str, str]) -> None:
 
 def moves() -> int:
     """How often a link on this page, or the Back button, has led to a place of it: only then the stage leaves its own."""
-    return int(st.session_state.get("moves", {}).get(st.session_state["page"], 0))
+    return int(st.session_state.get("moves", {}).get(st.session_state.get("page"), 0))
 
 
 def _led(page: str) -> None:
