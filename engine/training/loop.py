@@ -83,7 +83,7 @@ def train(
     generator: torch.Generator,
     held_out: Callable[[nn.Module], float] | None = None,
 ) -> Iterator[TrainingEvent]:
-    """Train ``model`` in place, one event a step.
+    """Train ``model`` in place, one event a step. Its parameters may be moved in memory first (``trainee``); values stay.
 
     Args:
         model: ids (T, B), state -> scores (T, B, V), state.
