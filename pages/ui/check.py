@@ -11,6 +11,7 @@ from engine.notes import Note
 from engine.questions import QUESTIONS
 from engine.recurrent.asking import Answer, Question
 from engine.trace import Trace
+from pages.ui.lesson import pager
 from pages.ui.texts import Token, fill, sections
 from pages.ui.texts import token as shown_token
 from pages.ui.words import language, words
@@ -53,8 +54,7 @@ def check_yourself(lesson: str, run: Asked, trace: Trace | None, token: Callable
 def _questions(lesson: str, run: Asked, trace: Trace | None, token: Callable[[int], str]) -> None:
     questions = QUESTIONS[lesson]
     with st.container(key="check", border=True):
-        number = st.pagination(len(questions), key="question", max_visible_pages=len(questions), persist_state="session")
-        question = questions[number - 1]
+        question = questions[pager("question", len(questions)) - 1]
         answer = _answer(question, run)
         wording = Wording.read(sections(lesson, language())[f"ask-{question.id.partition('.')[2]}"])
         if isinstance(answer, Note):

@@ -4,7 +4,7 @@ A page reads ``config = head(LSTMConfig)`` first and mounts its stage next. Chec
 """
 
 from collections.abc import Callable, Mapping
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 from urllib.parse import parse_qsl
 
 import streamlit as st
@@ -81,14 +81,28 @@ def room(name: str) -> None:
     st.header(words(f"room.{name}"), anchor=name)
 
 
+def pager(name: str, count: int) -> int:
+    """A pager with ``count`` pages. Every lesson keeps its own page of it while one is elsewhere."""
+    kept = _kept()
+    if st.session_state["arrived"]:
+        st.session_state[name] = min(kept.get(name, 1), count)
+    kept[name] = st.pagination(count, key=name, max_visible_pages=count)
+    return int(kept[name])
+
+
 def things_to_try(trace: "Trace | None" = None) -> None:
     """The lesson's sections ``try.1``, ``try.2``, ...: one at a time, with a button that sets the page up for it."""
+    _walk(trace)
+
+
+@st.fragment
+def _walk(trace: "Trace | None") -> None:
     found = _named("try.")
-    number = st.pagination(len(found), key="try", max_visible_pages=len(found), persist_state="session")
-    address, _, text = found[f"try.{number}"].partition("\n")
+    address, _, text = found[f"try.{pager('try', len(found))}"].partition("\n")
     params = dict(parse_qsl(address.removeprefix("link:").strip()))
     st.markdown(texts.fill(text, trace))
-    st.button(words("try.set"), on_click=link.follow, args=(params,), icon=":material/arrow_upward:")
+    if st.button(words("try.set"), on_click=link.follow, args=(params,), icon=":material/arrow_upward:"):
+        st.rerun()  # the whole page, not this part of it alone
 
 
 def see_more(tabs: Mapping[str, Callable[[], None]], trace: "Trace | None" = None) -> None:
@@ -102,17 +116,19 @@ def see_more(tabs: Mapping[str, Callable[[], None]], trace: "Trace | None" = Non
 
 @st.fragment
 def _tabs(tabs: Mapping[str, Callable[[], None]], trace: "Trace | None") -> None:
-    introductions = _named("room.")
-    look, *rest = st.tabs([words("tab.look"), *(words(f"tab.{name}") for name in tabs)], key="more", on_change="rerun")
-    if look.open:
-        with look:
-            st.markdown(texts.fill(_named("look")["look"], trace))
-    for tab, (name, fill) in zip(rest, tabs.items(), strict=True):
+    names, kept, state = ["look", *tabs], _kept(), st.session_state
+    labels = [words(f"tab.{name}") for name in names]
+    if state["arrived"] or state.get("more") not in labels:  # another page, or another language
+        state["more"] = labels[names.index(kept.get("more", "look"))]
+    introductions = _named("room.") | {"room.look": _named("look")["look"]}
+    for tab, name in zip(st.tabs(labels, key="more", on_change="rerun"), names, strict=True):
         if tab.open:
+            kept["more"] = name
             with tab:
                 if f"room.{name}" in introductions:
                     st.markdown(texts.fill(introductions[f"room.{name}"], trace))
-                fill()
+                if name in tabs:
+                    tabs[name]()
 
 
 def notes_on(trace: "Trace | None" = None) -> None:
@@ -127,6 +143,12 @@ def _notes(trace: "Trace | None") -> None:
         with notes:
             for text in _named("note.").values():
                 st.markdown(texts.fill(text, trace))
+
+
+def _kept() -> dict[str, Any]:
+    """What this visitor has opened in this lesson: pages of pagers, a tab."""
+    kept: dict[str, Any] = st.session_state.setdefault("kept", {}).setdefault(st.session_state["page"], {})
+    return kept
 
 
 def _named(start: str) -> dict[str, str]:
