@@ -21,17 +21,21 @@ import { createWhatIf } from "./whatif.js";
 const instances = new WeakMap();
 // Where a learner is: each stage has some of these.
 const PLACE = ["step", "key", "head", "unit", "cut", "symbol", "layer"];
+// Where the learner was on each page, while the document lives: who comes back through the frame's links goes on there.
+const places = new Map();
 
 const open = (data) => readTrace(data, (header, block) => (header.views ? new Positions(header, block) : new Trace(header, block)));
 
-function createStage(host, first) {
+function createStage(host, first, remembered) {
   const { mini, words, views: asked } = first.header;
   const root = element("div", { class: mini ? "stage mini" : "stage", role: "group", "aria-label": words.stage });
   host.append(root);
   let trace = first;
   let scales = null;
   let theme = "";
-  const store = createStore({ ...fit(first.header.start, first), hover: null, playing: false, speed: 1, view: "changed" });
+  const begin = { ...first.header.start, ...remembered };
+  const path = window.location.pathname;
+  const store = createStore({ ...fit(begin, first), hover: null, playing: false, speed: 1, view: "changed" });
   const actions = { ...createActions(store, () => trace), ...(asked ? positionActions(store, () => trace) : {}) };
   const links = createLinks(root);
   const context = { store, actions, links, words, icon, tip: createTip(root), scales: () => scales, send: () => {}, trace: () => trace, colours };
@@ -66,7 +70,7 @@ function createStage(host, first) {
   views.push(createTable(root, context));
   const player = createPlayer(root, store, () => trace, actions, mini);
   const address = createAddress(root);
-  let moved = false;
+  let moved = Boolean(remembered);
   let loading = false; // between two traces: the views still hold the old one
   let { move } = first.header.start;
   const place = () => {
@@ -121,6 +125,7 @@ function createStage(host, first) {
     if (!loading && (elsewhere || ["playing", "speed", "view", "peek", "mean"].some((name) => state[name] !== previous[name]))) show(state);
     if (elsewhere && !mini) {
       moved = true;
+      places.set(path, place());
       address.write(place());
     }
   });
@@ -165,7 +170,7 @@ function createStage(host, first) {
   // The faces of the formulas come late, and change their widths.
   const refit = () => panel?.resize();
   readTheme();
-  load(first, first.header.start);
+  load(first, begin);
   watch.observe(root);
   document.fonts.addEventListener("loadingdone", refit);
   const calm = window.matchMedia("(prefers-reduced-motion: reduce)").matches;
@@ -220,7 +225,9 @@ export default function ({ parentElement, data, setTriggerValue }) {
   if (!stage || stage.language !== language) {
     // Another language: every text is new, the learner's place is kept.
     if (stage) Object.assign(trace.header.start, stage.remove());
-    stage = { ...createStage(parentElement, trace), language };
+    const asked = new URLSearchParams(window.location.search);
+    const told = Boolean(stage) || trace.header.mini || PLACE.some((name) => asked.has(name));
+    stage = { ...createStage(parentElement, trace, told ? null : places.get(window.location.pathname)), language };
     instances.set(parentElement, stage);
   }
   stage.refresh(trace, (name, value) => setTriggerValue(name, value));
