@@ -206,12 +206,11 @@ def _packed(key: str, place: str, lang: str, _config: TruncationConfig, _start: 
         "cosine": positions.Extra(cut.cosines, "C"),
         "length": positions.Extra(cut.lengths, "C"),
     }
-    said = stage_words(lang)
     return positions.pack(
         None,
         views=views,
         tokens=_config.tokens,
-        words=said | {name: said[f"truncation.{name}"] for name in ("at_step", "at_key")},
+        words=stage_words(lang, lesson="truncation"),
         extra=maps | numbers,
         first="G",
         shown="G",

@@ -123,9 +123,14 @@ def _words(lang: str) -> dict[str, str]:
     return {key.removeprefix(PREFIX): forms[0] for key, forms in found.items() if key.startswith(PREFIX)}
 
 
-def stage_words(lang: str | None = None) -> dict[str, str]:
-    """The interface's strings for ``pack(words=...)``, with their places for numbers left open."""
-    return {key: text for key, text in _words(lang or language()).items() if not key.startswith(("name.", "doc."))}
+def stage_words(lang: str | None = None, lesson: str = "") -> dict[str, str]:
+    """The interface's strings for ``pack(words=...)``, with their places for numbers left open.
+
+    A lesson whose rows and columns are no queries and keys says them in its own words: ``stage.lesson.<lesson>.at_step``.
+    """
+    found, own = _words(lang or language()), f"lesson.{lesson}."
+    shared = {key: text for key, text in found.items() if not key.startswith(("name.", "doc.", "lesson."))}
+    return shared | {key.removeprefix(own): text for key, text in found.items() if key.startswith(own)}
 
 
 def symbol_names(lang: str | None = None) -> dict[str, str]:
