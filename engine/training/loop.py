@@ -8,8 +8,8 @@ with that step, says why, and leaves the weights as they were before the step th
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, field
 from typing import Any, Literal
 
 import torch
@@ -31,7 +31,7 @@ class TrainingConfig:
 
     steps: int
     optimizer: Literal["sgd", "adam"] = "adam"
-    learning_rate: float = 1e-3
+    learning_rate: float = 1e-3  # 0 is allowed: nothing is learned, and whoever asks is told so
     schedule: Literal["constant", "cosine"] = "constant"
     warmup: int = 0  # steps over which the rate rises to learning_rate
     final_rate: float = 0.0  # where the cosine ends, as a share of learning_rate
@@ -43,8 +43,8 @@ class TrainingConfig:
             raise ValueError(f"no such optimizer or schedule: {self.optimizer!r}, {self.schedule!r}")
         if self.steps < 0 or self.warmup < 0 or self.held_out_every < 0:
             raise ValueError("numbers of steps must not be negative")
-        if not 0 < self.learning_rate < math.inf or not self.max_norm > 0 or not 0 <= self.final_rate <= 1:
-            raise ValueError("learning_rate and max_norm must be above 0, final_rate must lie in 0..1")
+        if not 0 <= self.learning_rate < math.inf or not self.max_norm > 0 or not 0 <= self.final_rate <= 1:
+            raise ValueError("learning_rate must not be below 0, max_norm must be above 0, final_rate must lie in 0..1")
 
     def rate(self, step: int) -> float:
         """The learning rate of a step, counted from 1."""
@@ -63,7 +63,8 @@ class TrainingEvent:
 
     ``loss`` is the mean over the batch before the update, nats per token; ``gradient_norm`` is taken before clipping.
     ``held_out`` is the mean loss on held-out text after the update, where it was measured. ``diverged`` says what was not
-    finite: "loss", "gradient" or "weights"; the weights are then those of the last good step, and no event follows.
+    finite: "loss", "gradient" or "weights", and ``tensor`` which tensor was so first; the weights are then those of the last
+    good step, and no event follows.
     """
 
     step: int
@@ -74,6 +75,120 @@ class TrainingEvent:
     learning_rate: float
     held_out: float | None = None
     diverged: Literal["", "loss", "gradient", "weights"] = ""
+    tensor: str = ""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Snapshot:
+    """A run laid down between two steps: what it needs to go on with the very same numbers, beside its source and its seed.
+
+    ``weights`` by their names in the model, ``optimizer`` by names of its own, ``state`` what sequential minibatches carry.
+    """
+
+    step: int
+    tokens: int
+    weights: Mapping[str, Tensor] = field(repr=False)
+    optimizer: Mapping[str, Tensor] = field(repr=False)
+    state: tuple[Tensor, ...] = field(repr=False)
+
+
+class Training:
+    """One run of the loop, step by step, that can be laid down and taken up again.
+
+    Args:
+        model: ids (T, B), state -> scores (T, B, V), state. Trained in place; its parameters may be moved (``trainee``).
+        source: makes the minibatches from the generator, for instance a ``TextBatches``.
+        generator: the run's own random numbers; the loop draws no others.
+        held_out: measures the model, for instance with ``mean_loss``; asked as ``config.held_out_every`` says.
+    """
+
+    def __init__(
+        self,
+        model: nn.Module,
+        source: Source,
+        config: TrainingConfig,
+        generator: torch.Generator,
+        held_out: Callable[[nn.Module], float] | None = None,
+    ) -> None:
+        self.model, self.config, self.held_out = model, config, held_out
+        self.trained = trainee(model)
+        self.optimizer: Optimizer = SGD() if config.optimizer == "sgd" else Adam(self.trained.parameters)
+        self.good = [parameter.detach().clone() for parameter in self.trained.parameters]
+        self.batches = source(generator)
+        self.state: Any = None
+        self.step, self.tokens, self.ended = 0, 0, False
+
+    def advance(self) -> TrainingEvent | None:
+        """One step; None where the run has come to its end or has diverged."""
+        if self.ended or self.step >= self.config.steps:
+            return None
+        self.step += 1
+        parameters, config = self.trained.parameters, self.config
+        batch, rate = next(self.batches), config.rate(self.step)
+        self.tokens += int((batch.Y != IGNORED).sum())
+        begin = carry(self.state, batch.X.shape[1]) if batch.carries else None
+        scores, self.state = self.trained.scores(batch.X, begin)
+        mean = mean_loss_of(scores, batch)
+        loss, gradients = mean.item(), list(torch.autograd.grad(mean, parameters))
+        norm = math.nan
+
+        def event(diverged: Literal["", "loss", "gradient", "weights"] = "", **values: Any) -> TrainingEvent:
+            self.ended = bool(diverged)
+            return TrainingEvent(
+                step=self.step,
+                tokens=self.tokens,
+                loss=loss,
+                perplexity=perplexity(loss),
+                gradient_norm=norm,
+                learning_rate=rate,
+                diverged=diverged,
+                **values,
+            )
+
+        if not math.isfinite(loss):
+            tensor = self.trained.first_broken(parameters) or ("loss" if bool(scores.isfinite().all()) else "Y")
+            _restore(parameters, self.good)  # the step before broke the weights
+            return event("loss", tensor=tensor)
+        norm = clip(gradients, config.max_norm)
+        if not math.isfinite(norm):
+            again = mean_loss_of(self.trained.scores(batch.X, begin)[0], batch)  # clipping has left nothing of them
+            return event("gradient", tensor=self.trained.first_broken(torch.autograd.grad(again, parameters)))
+        with torch.no_grad():
+            torch._foreach_copy_(self.good, parameters)
+            self.optimizer.step(parameters, gradients, rate)
+        last = self.step == config.steps
+        if last and (tensor := self.trained.first_broken(parameters)):
+            _restore(parameters, self.good)
+            return event("weights", tensor=tensor)
+        due = last or (config.held_out_every and self.step % config.held_out_every == 0)
+        return event(held_out=self.held_out(self.model) if self.held_out is not None and due else None)
+
+    def snapshot(self) -> Snapshot:
+        """Copies of everything that the steps to come depend on."""
+        parts = () if self.state is None else self.state if isinstance(self.state, tuple) else (self.state,)
+        return Snapshot(
+            step=self.step,
+            tokens=self.tokens,
+            weights={name: _copied(value) for name, value in self.model.state_dict().items()},
+            optimizer={name: _copied(value) for name, value in self.optimizer.tensors().items()},
+            state=tuple(_copied(part) for part in parts),
+        )
+
+    def restore(self, snapshot: Snapshot) -> None:
+        """Go on where a snapshot was taken, in a run that has not begun: its source is read up to there first."""
+        if self.step:
+            raise ValueError("a snapshot is taken up by a run that has not begun")
+        with torch.no_grad():
+            for name, value in self.model.state_dict().items():
+                value.copy_(snapshot.weights[name])
+            for name, value in self.optimizer.tensors().items():
+                value.copy_(snapshot.optimizer[name])
+        self.optimizer.steps = snapshot.step
+        _restore(self.good, self.trained.parameters)
+        self.state = None if not snapshot.state else snapshot.state if len(snapshot.state) > 1 else snapshot.state[0]
+        for _ in range(snapshot.step):
+            next(self.batches)
+        self.step, self.tokens = snapshot.step, snapshot.tokens
 
 
 def train(
@@ -83,47 +198,10 @@ def train(
     generator: torch.Generator,
     held_out: Callable[[nn.Module], float] | None = None,
 ) -> Iterator[TrainingEvent]:
-    """Train ``model`` in place, one event a step. Its parameters may be moved in memory first (``trainee``); values stay.
-
-    Args:
-        model: ids (T, B), state -> scores (T, B, V), state.
-        source: makes the minibatches from the generator, for instance a ``TextBatches``.
-        generator: the run's own random numbers; the loop draws no others.
-        held_out: measures the model, for instance with ``mean_loss``; asked as ``config.held_out_every`` says.
-    """
-    trained = trainee(model)
-    parameters = trained.parameters
-    optimizer: Optimizer = SGD() if config.optimizer == "sgd" else Adam(parameters)
-    good = [parameter.detach().clone() for parameter in parameters]
-    batches, state, tokens = source(generator), None, 0
-
-    def event(**values: Any) -> TrainingEvent:
-        return TrainingEvent(step=step, tokens=tokens, loss=loss, perplexity=perplexity(loss), learning_rate=rate, **values)
-
-    for step in range(1, config.steps + 1):
-        batch, rate = next(batches), config.rate(step)
-        tokens += int((batch.Y != IGNORED).sum())
-        scores, state = trained.scores(batch.X, carry(state, batch.X.shape[1]) if batch.carries else None)
-        mean = mean_loss_of(scores, batch)
-        loss, gradients = mean.item(), list(torch.autograd.grad(mean, parameters))
-        norm = clip(gradients, config.max_norm) if math.isfinite(loss) else math.nan
-        if not math.isfinite(loss):
-            _restore(parameters, good)  # the step before broke the weights
-            yield event(gradient_norm=norm, diverged="loss")
-            return
-        if not math.isfinite(norm):
-            yield event(gradient_norm=norm, diverged="gradient")
-            return
-        with torch.no_grad():
-            torch._foreach_copy_(good, parameters)
-            optimizer.step(parameters, gradients, rate)
-        last = step == config.steps
-        if last and not all(bool(parameter.isfinite().all()) for parameter in parameters):
-            _restore(parameters, good)
-            yield event(gradient_norm=norm, diverged="weights")
-            return
-        due = last or (config.held_out_every and step % config.held_out_every == 0)
-        yield event(gradient_norm=norm, held_out=held_out(model) if held_out is not None and due else None)
+    """Train ``model`` in place, one event a step; the arguments are those of ``Training``."""
+    run = Training(model, source, config, generator, held_out)
+    while (event := run.advance()) is not None:
+        yield event
 
 
 def mean_loss(model: nn.Module, ids: Tensor, rows: int = 32, num_steps: int = 256) -> float:
@@ -159,6 +237,10 @@ def clip(gradients: list[Tensor], max_norm: float) -> float:
     elif norm > max_norm:
         torch._foreach_mul_(gradients, max_norm / norm)
     return norm
+
+
+def _copied(value: Tensor) -> Tensor:
+    return value.detach().clone(memory_format=torch.contiguous_format)
 
 
 def _restore(parameters: list[Tensor], good: list[Tensor]) -> None:

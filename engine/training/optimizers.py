@@ -20,6 +20,11 @@ from torch import Tensor
 class Optimizer(Protocol):
     """Changes parameters in place."""
 
+    steps: int  # done so far
+
+    def tensors(self) -> dict[str, Tensor]:
+        """What it remembers from step to step, by name; the tensors themselves."""
+
     def step(self, parameters: list[Tensor], gradients: list[Tensor], rate: float) -> None:
         """One update with the learning rate ``rate``."""
 
@@ -27,7 +32,14 @@ class Optimizer(Protocol):
 class SGD:
     """Stochastic gradient descent without momentum."""
 
+    def __init__(self) -> None:
+        self.steps = 0
+
+    def tensors(self) -> dict[str, Tensor]:
+        return {}
+
     def step(self, parameters: list[Tensor], gradients: list[Tensor], rate: float) -> None:
+        self.steps += 1
         torch._foreach_add_(parameters, gradients, alpha=-rate)
 
 
@@ -41,6 +53,10 @@ class Adam:
         self.steps = 0
         self.mean = [torch.zeros_like(parameter) for parameter in parameters]
         self.square = [torch.zeros_like(parameter) for parameter in parameters]
+
+    def tensors(self) -> dict[str, Tensor]:
+        found = {"mean": self.mean, "square": self.square}
+        return {f"{name}.{place}": value for name, values in found.items() for place, value in enumerate(values)}
 
     def step(self, parameters: list[Tensor], gradients: list[Tensor], rate: float) -> None:
         self.steps += 1

@@ -6,13 +6,15 @@ parameters: the same numbers, with nothing copied in a step.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from itertools import chain
 from typing import Any, Protocol
 
 import torch
 from torch import Tensor, nn
 from torch.nn import functional
 
-from engine.recurrent.kernel_lstm import WholeLSTM, fused
+from engine.recurrent.kernel_lstm import FUSED_ORDER, KINDS, WholeLSTM, fused
 from engine.recurrent.language_model import RecurrentLanguageModel
 from engine.training.batch import IGNORED, Batch
 
@@ -25,13 +27,21 @@ class Trainee(Protocol):
     def scores(self, ids: Tensor, state: Any) -> tuple[Tensor, Any]:
         """Scores (T, B, V) of the tokens that follow the ids (T, B), and the state after the last step."""
 
+    def first_broken(self, tensors: Sequence[Tensor]) -> str:
+        """Of tensors that lie as ``parameters`` do, the first in the model that is not all finite, by name; "" for none."""
+
 
 class Parts:
     """Any module: ids (T, B), state -> scores (T, B, V), state. Frozen parameters stay as they are."""
 
     def __init__(self, model: nn.Module) -> None:
         self.scores = model
-        self.parameters: list[Tensor] = [parameter for parameter in model.parameters() if parameter.requires_grad]
+        trained = {name: value for name, value in model.named_parameters() if value.requires_grad}
+        self.names, self.parameters = list(trained), list[Tensor](trained.values())
+
+    def first_broken(self, tensors: Sequence[Tensor]) -> str:
+        found = (name for name, value in zip(self.names, tensors, strict=True) if not bool(value.isfinite().all()))
+        return _symbol(next(found, ""))
 
 
 class Whole:
@@ -47,6 +57,22 @@ class Whole:
         H_all, state = self.lstm.run(self.model.checked(ids), state)
         Y = torch.addmm(self.output["b_q"], H_all.flatten(0, 1), self.output["W_hq"])
         return Y.view(*ids.shape, -1), state
+
+    def first_broken(self, tensors: Sequence[Tensor]) -> str:
+        count = len(self.lstm.tensors)
+        whole = (
+            f"{kind}{block}"
+            for kind, value in zip(KINDS, tensors[:count], strict=True)
+            for block, part in zip(FUSED_ORDER, value.chunk(len(FUSED_ORDER)), strict=True)
+            if not bool(part.isfinite().all())
+        )
+        output = (name for name, value in zip(self.output, tensors[count:], strict=True) if not bool(value.isfinite().all()))
+        return next(chain(whole, output), "")
+
+
+def _symbol(name: str) -> str:
+    """A parameter's name without the module that holds it: ``W_hh``, or ``layers.0.forward.W_hh`` of several layers."""
+    return name.removeprefix("recurrent.").removeprefix("output.")
 
 
 def trainee(model: nn.Module) -> Trainee:

@@ -14,7 +14,7 @@ from engine.metrics import clip_by_norm
 from engine.recurrent.language_model import RecurrentLanguageModel
 from engine.text.batches import TooLittleText
 from engine.training.batch import Batch, TextBatches
-from engine.training.loop import TrainingConfig, TrainingEvent, clip, mean_loss, train
+from engine.training.loop import Training, TrainingConfig, TrainingEvent, clip, mean_loss, train
 from tests.support import seeded, uniform
 
 TEXT = torch.randint(1, 11, (500,), generator=seeded(1))
@@ -181,6 +181,105 @@ def test_a_learning_rate_that_is_far_too_high_leaves_finite_weights(cell):
     assert math.isfinite(mean_loss(model, TEXT, rows=3))
 
 
+def spoilt(model, name, value):
+    """The model with one entry of a parameter set to a value."""
+    with torch.no_grad():
+        parameter = dict(model.named_parameters())[name]
+        parameter[(-1,) * parameter.dim()] = value
+    return model
+
+
+@pytest.mark.parametrize(
+    ("cell", "name", "tensor"),
+    [
+        ("rnn", "recurrent.W_hh", "W_hh"),
+        ("gru", "recurrent.b_z", "b_z"),
+        ("lstm", "recurrent.W_hf", "W_hf"),
+        ("lstm", "recurrent.b_c", "b_c"),
+        ("gru", "output.W_hq", "W_hq"),
+    ],
+)
+def test_the_tensor_that_was_broken_first_is_named(cell, name, tensor):
+    model = model_of(cell)
+    run = Training(model, source(), TrainingConfig(steps=5), seeded(5))
+    run.advance()
+    spoilt(model, name, math.nan)
+    event = run.advance()
+    assert (event.diverged, event.tensor, event.step) == ("loss", tensor, 2)
+    assert all(bool(parameter.isfinite().all()) for parameter in model.parameters())
+    assert run.advance() is None
+
+
+def test_scores_that_leave_the_numbers_while_all_weights_are_finite_are_named():
+    model = model_of("gru")
+    run = Training(model, source(), TrainingConfig(steps=5), seeded(5))
+    with torch.no_grad():
+        model.output.W_hq.fill_(3e38)
+        model.output.b_q.fill_(3e38)
+    event = run.advance()
+    assert (event.diverged, event.tensor) == ("loss", "Y")
+
+
+class Steep(nn.Module):
+    """Scores whose slope is infinite at the beginning."""
+
+    def __init__(self):
+        super().__init__()
+        self.flat, self.steep = nn.Parameter(torch.zeros(2)), nn.Parameter(torch.zeros(2))
+
+    def forward(self, X, state=None):
+        return (self.flat + self.steep.sqrt()).expand(*X.shape, 2), state
+
+
+def test_a_gradient_that_is_no_number_is_named():
+    event = next(train(Steep(), bits(), TrainingConfig(steps=5), seeded(1)))
+    assert (event.diverged, event.tensor) == ("gradient", "steep")
+
+
+def test_opt_10_a_bump_is_no_end():
+    """A loss five times the first one is a bump; only what is no number ends a run."""
+    model = model_of("gru")
+    run = Training(model, source(), TrainingConfig(steps=6, learning_rate=1e-6), seeded(5))
+    first = run.advance()
+    with torch.no_grad():
+        model.output.W_hq.mul_(400)
+    events = list(iter(run.advance, None))
+    assert max(event.loss for event in events) > 5 * first.loss
+    assert [event.diverged for event in events] == [""] * 5
+
+
+def test_opt_08_a_rate_of_0_changes_no_weight():
+    model = model_of()
+    before = weights(model)
+    list(train(model, source(), TrainingConfig(steps=3, learning_rate=0.0), seeded(5)))
+    assert same(before, weights(model))
+
+
+# ------------------------------------------------------------------------------------------------- laid down and taken up
+
+
+@pytest.mark.parametrize("cell", CELLS)
+@pytest.mark.parametrize("optimizer", ["sgd", "adam"])
+@pytest.mark.parametrize("sampling", ["random", "sequential"])
+def test_a_run_that_is_taken_up_again_goes_on_with_the_same_numbers(cell, optimizer, sampling):
+    config = TrainingConfig(steps=50, optimizer=optimizer, learning_rate=0.01, schedule="cosine", warmup=3)
+    parts = source(sampling, unknown_share=0.1), config
+    whole, first, second = model_of(cell), model_of(cell), model_of(cell, seed=8)
+    events = list(train(whole, *parts, seeded(5)))
+    run = Training(first, *parts, seeded(5))
+    begun = [run.advance() for _ in range(40)]  # beyond the end of an epoch
+    taken = run.snapshot()
+    ahead = [run.advance() for _ in range(10)]
+    again = Training(second, *parts, seeded(5))
+    again.restore(taken)
+    assert [*begun, *ahead] == events
+    assert [again.advance() for _ in range(10)] == ahead
+    assert same(weights(whole), weights(second))
+    assert again.advance() is None
+    with pytest.raises(ValueError, match="not begun"):
+        again.restore(taken)
+
+
 # ------------------------------------------------------------------------------------------- rates, clipping, losses
 
 
@@ -199,7 +298,7 @@ def test_learning_rates_rise_and_fall_as_the_schedule_says():
         {"steps": -1},
         {"optimizer": "newton"},
         {"schedule": "steps"},
-        {"learning_rate": 0.0},
+        {"learning_rate": -1e-3},
         {"learning_rate": math.inf},
         {"learning_rate": math.nan},
         {"max_norm": 0.0},
@@ -210,7 +309,7 @@ def test_learning_rates_rise_and_fall_as_the_schedule_says():
     ],
 )
 def test_a_config_that_cannot_be_meant_is_refused(bad):
-    with pytest.raises(ValueError, match=r"no such|negative|above 0"):
+    with pytest.raises(ValueError, match=r"no such|negative|below 0"):
         TrainingConfig(**({"steps": 5} | bad))
 
 
