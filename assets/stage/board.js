@@ -7,6 +7,7 @@ import { createMatrix } from "./matrix.js";
 import { createMultiples } from "./multiples.js";
 import { createPanel } from "./panel.js";
 import { createReadout } from "./readout.js";
+import { createSeries } from "./series.js";
 import { createSum } from "./sum.js";
 import { createTerms } from "./terms.js";
 import { createVectors } from "./vectors.js";
@@ -18,6 +19,7 @@ const VIEWS = {
   multiples: createMultiples,
   panel: createPanel,
   readout: createReadout,
+  series: createSeries,
   sum: createSum,
   terms: createTerms,
   vectors: createVectors,

@@ -32,9 +32,9 @@ const STEPPING = new Set(["ArrowRight", "ArrowLeft"]);
 
 /**
  * Listen on the stage, and for the two stepping keys also on the page while nothing has the focus: a learner who has just
- * opened the lesson can step at once. Returns what undoes it.
+ * opened the lesson can step at once (`page`: not for a stage that stands beside another one). Returns what undoes it.
  */
-export function listen(root, actions, playing) {
+export function listen(root, actions, playing, page = true) {
   const act = (event, target) => {
     if (event.defaultPrevented || event.ctrlKey || event.metaKey || event.altKey) return;
     const action = keyAction(event.key, target, actions, playing);
@@ -48,7 +48,7 @@ export function listen(root, actions, playing) {
     const idle = document.activeElement === document.body || document.activeElement === null;
     if (idle && STEPPING.has(event.key) && root.isConnected) act(event, null);
   };
-  document.addEventListener("keydown", onPage);
+  if (page) document.addEventListener("keydown", onPage);
   return () => document.removeEventListener("keydown", onPage);
 }
 

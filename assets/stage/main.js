@@ -27,8 +27,10 @@ const places = new Map();
 const open = (data) => readTrace(data, (header, block) => (header.views ? new Positions(header, block) : new Trace(header, block)));
 
 function createStage(host, first, remembered) {
-  const { mini, words, views: asked } = first.header;
-  const root = element("div", { class: mini ? "stage mini" : "stage", role: "group", "aria-label": words.stage });
+  // A stage beside the main one of a page keeps its place to itself; `without` names parts that it does not show.
+  const { mini, aside, words, views: asked } = first.header;
+  const shown = ["stage", mini && "mini", ...(first.header.without ?? []).map((part) => `without-${part}`)].filter(Boolean);
+  const root = element("div", { class: shown.join(" "), role: "group", "aria-label": words.stage });
   host.append(root);
   let trace = first;
   let scales = null;
@@ -39,7 +41,7 @@ function createStage(host, first, remembered) {
   const actions = { ...createActions(store, () => trace), ...(asked ? positionActions(store, () => trace) : {}) };
   const links = createLinks(root);
   const context = { store, actions, links, words, icon, tip: createTip(root), scales: () => scales, send: () => {}, trace: () => trace, colours };
-  const layout = root.appendChild(element("div", { class: asked ? "layout board" : "layout" }));
+  const layout = root.appendChild(element("div", { class: ["layout", asked && "board", first.header.wide && "wide"].filter(Boolean).join(" ") }));
   const areas = new Map();
   const area = (name) => {
     if (!areas.has(name)) areas.set(name, layout.appendChild(element("div", { class: `area ${name}` })));
@@ -78,7 +80,7 @@ function createStage(host, first, remembered) {
     if (asked) return trace.fit(store.get());
     return { step, unit, symbol, ...(trace.layers.length > 1 ? { layer } : {}) };
   };
-  const silence = mini ? () => {} : listen(root, actions, () => store.get().playing);
+  const silence = mini ? () => {} : listen(root, actions, () => store.get().playing, !aside);
   if (first.header.link) {
     root.append(element("a", { class: "cover", href: first.header.link, target: "_self", "aria-label": words.mini_label }));
   }
@@ -123,7 +125,7 @@ function createStage(host, first, remembered) {
     const elsewhere = PLACE.some((name) => state[name] !== previous[name]);
     if (!loading && state.layer !== previous.layer) enter(state.layer);
     if (!loading && (elsewhere || ["playing", "speed", "view", "peek", "mean"].some((name) => state[name] !== previous[name]))) show(state);
-    if (elsewhere && !mini) {
+    if (elsewhere && !mini && !aside) {
       moved = true;
       places.set(path, place());
       address.write(place());
@@ -226,7 +228,7 @@ export default function ({ parentElement, data, setTriggerValue }) {
     // Another language: every text is new, the learner's place is kept.
     if (stage) Object.assign(trace.header.start, stage.remove());
     const asked = new URLSearchParams(window.location.search);
-    const told = Boolean(stage) || trace.header.mini || PLACE.some((name) => asked.has(name));
+    const told = Boolean(stage) || trace.header.mini || trace.header.aside || PLACE.some((name) => asked.has(name));
     stage = { ...createStage(parentElement, trace, told ? null : places.get(window.location.pathname)), language };
     instances.set(parentElement, stage);
   }

@@ -21,6 +21,7 @@ export function whereParts(trace, words, place, parts) {
   const { labels } = trace.header;
   const values = {
     head: place.head + 1,
+    head_name: labels.N?.[place.head] ?? "",
     step: place.step + 1,
     key: place.key + 1,
     unit: labels.D?.[place.unit] ?? place.unit,

@@ -19,13 +19,19 @@ terms       what the chosen number is a sum of: two vectors, their products and 
 sum         ``whole`` as the sum of ``parts`` over the heads (and ``bias``), with numbers
 diagram     wires derived from the equations; a file in assets/stage/layouts places them
 curves      ``x``, ``lines`` ({array, label, role, dashed, marked}) over T, ``points`` ({x, y} over S, weights over TS); the
-            query is a point on the axis that is dragged
+            query is a point on the axis that is dragged. ``shade``, ``log_x``, ``axis_x``, ``axis_y``; ``editable``: a click
+            adds or takes away a point (``stage.mount(on_touch=...)``); ``fixed``: nothing is dragged, and a line over two axes
+            shows its chosen row
+series      a series of numbers and a forecast over it, with the values that each prediction is made from (assets/stage/series.js)
 vectors     ``symbols``: the chosen row of each as bars, in the order in which they are computed
 readout     ``items`` ({array, label, digits}): numbers that follow the place, for instance over C
 =========== ==========================================================================================================
 
 Words come from ``pages.ui.stage.stage_words``; a lesson whose rows are no queries replaces some of them
 (``{**stage_words(), "at_step": "...", "at_key": "..."}``). NaN in an array is a cell that is not there: nothing is drawn.
+A second stage on a page is packed with ``aside=True``: its place is not written into the address. ``without`` names parts that
+are not shown: "tokens" (the rows are numbers on a line), "transport" (there is nothing to play). ``wide``: the area ``time``
+takes the whole width. ``tick``: milliseconds from step to step when it plays.
 
 A map alone, with a cut: ``pack(None, views=({"view": "matrix", "area": "time", "array": "G", "cut": "columns"}, {"view":
 "readout", "area": "side", "items": [{"array": "cosine", "label": "..."}]}), tokens=tokens, keys=tokens, extra={"G":
@@ -280,6 +286,10 @@ def pack(
     shown: str = "",
     scope: str = "",
     batch: int = 0,
+    aside: bool = False,
+    without: Sequence[str] = (),
+    wide: bool = False,
+    tick: int | None = None,
 ) -> bytes:
     """Pack a run for ``views``. ``tokens`` are the raw labels of the rows T, ``keys`` those of S (None: the same).
 
@@ -326,7 +336,7 @@ def pack(
         raise ValueError(f"{len(rows)} rows and {len(columns)} columns are named, of {sizes['T']} and {sizes.get('S')}")
     if max(sizes["T"], sizes.get("S", 1)) > MOST_CELLS:
         raise ValueError(f"a map has at most {MOST_CELLS} rows and columns")
-    opening = first or next(iter(header["symbols"]))
+    opening = first or next(iter(header["symbols"]), "")
     header |= {
         "views": [dict(view) for view in views],
         "steps": sizes["T"],
@@ -344,6 +354,10 @@ def pack(
         "table": list(table) or list(header["symbols"]),
         "has_baseline": baseline is not None,
         "words": dict(words),
+        "aside": aside,
+        "without": list(without),
+        "wide": wide,
+        **({"tick": tick} if tick else {}),
     }
     body = block.to_bytes()
     header["key"] = hashlib.sha256(as_json(header) + body).hexdigest()[:16]

@@ -23,7 +23,7 @@ IMPORT = re.compile(r'^import \{([^}]*)\} from "\./(\w+)\.js";\n', re.MULTILINE)
 EXPORT = re.compile(r"^export (?:async )?(?:function|const|class) (\w+)", re.MULTILINE)
 COMMENT = re.compile(r"^[ \t]*(?://.*|/\*(?:[^*]|\*(?!/))*\*/)\n", re.MULTILINE)
 INDENT = re.compile(r"^[ \t]+", re.MULTILINE)
-SHEETS = ("stage", "formulas", "diagram", "chain", "timeline", "panels", "maps", "board", "text", "embedding", "narrow")
+SHEETS = ("stage", "formulas", "diagram", "chain", "timeline", "panels", "maps", "board", "series", "text", "embedding", "narrow")
 PREFIX = "stage."
 MOST_CHANGES = 32
 # Names of roles in the engine that share a colour of assets/theme/roles.json.
@@ -169,18 +169,46 @@ def parse_place(value: Any) -> Place | None:
     return Place(step=step, unit=unit, symbol=symbol)
 
 
+@dataclass(frozen=True, kw_only=True)
+class Touch:
+    """What the learner has clicked at, where a view can be edited: ``add`` a point at (x, y), ``remove`` the point ``at``."""
+
+    kind: str
+    x: float = 0.0
+    y: float = 0.0
+    at: int = 0
+
+
+def parse_touch(value: Any) -> Touch | None:
+    """The click in a message of the stage, or None where it is malformed."""
+    if not isinstance(value, dict):
+        return None
+    kind, at = value.get("kind"), value.get("at")
+    if kind == "remove" and _is_count(at):
+        return Touch(kind="remove", at=at)
+    x, y = value.get("x"), value.get("y")
+    if kind == "add" and _is_number(x) and _is_number(y):
+        return Touch(kind="add", x=float(x), y=float(y))
+    return None
+
+
+def _is_number(value: Any) -> TypeGuard[float]:
+    return isinstance(value, int | float) and not isinstance(value, bool) and abs(value) < 1e100
+
+
 def mount(
     payload: bytes,
     *,
     key: str,
     on_change: Callable[[tuple[Change, ...]], None] | None = None,
     on_place: Callable[[Place], None] | None = None,
+    on_touch: Callable[[Touch], None] | None = None,
 ) -> None:
     """Show the stage. ``on_change`` is called, before the page runs again, with all changes the learner now wants.
 
     An empty tuple means: back to the baseline. ``on_place`` is called when the learner asks for the place they look at to be
-    used below the stage (offered where the header's start says ``follows``). Nothing else ever comes from the stage: it writes
-    step, unit and symbol into the address by itself.
+    used below the stage (offered where the header's start says ``follows``), ``on_touch`` when they click at a view that can be
+    edited. Nothing else ever comes from the stage: it writes step, unit and symbol into the address by itself.
     """
 
     def told() -> None:
@@ -193,4 +221,9 @@ def mount(
         if place is not None and on_place is not None:
             on_place(place)
 
-    _component(key=key, data=payload, on_change_change=told, on_place_change=placed)
+    def touched() -> None:
+        touch = parse_touch(st.session_state[key].get("touch"))
+        if touch is not None and on_touch is not None:
+            on_touch(touch)
+
+    _component(key=key, data=payload, on_change_change=told, on_place_change=placed, on_touch_change=touched)
