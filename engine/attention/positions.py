@@ -134,7 +134,8 @@ def wavelengths(width: int, base: float = BASE) -> Tensor:
     return 2 * math.pi / frequencies(width, base)
 
 
-def _sinusoidal_inputs(positions: Any, width: int, base: float) -> Values:
+def sinusoidal_inputs(positions: Any, width: int, base: float = BASE) -> Values:
+    """What the equations of the codes read, in float64."""
     pairs = torch.arange((checked_width(width) + 1) // 2, dtype=torch.float64)
     return {
         "i": numbered(positions).unsqueeze(-1),
@@ -147,13 +148,13 @@ def _sinusoidal_inputs(positions: Any, width: int, base: float) -> Values:
 
 def sinusoidal(positions: int | Tensor | Any, width: int, *, base: float = BASE, dtype: torch.dtype = torch.float64) -> Tensor:
     """The codes P (positions, width) of positions 0, 1, ... or of those given; any width of at least 1, any position."""
-    results, _ = SINUSOIDAL.run(_sinusoidal_inputs(positions, width, base))
+    results, _ = SINUSOIDAL.run(sinusoidal_inputs(positions, width, base))
     return results["P"].to(dtype)
 
 
 def sinusoidal_trace(positions: int | Tensor | Any, width: int, *, base: float = BASE) -> Trace:
     """The codes P with the columns and numbers they are made of."""
-    return SINUSOIDAL.trace(_sinusoidal_inputs(positions, width, base), {}, {"": position_table(base)})
+    return SINUSOIDAL.trace(sinusoidal_inputs(positions, width, base), {}, {"": position_table(base)})
 
 
 def shift(delta: float, width: int, *, base: float = BASE) -> Tensor:

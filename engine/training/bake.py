@@ -19,11 +19,12 @@ import torch
 from torch import Tensor, nn
 
 from engine.data import corpora, recall
-from engine.recurrent.language_model import RecurrentLanguageModel
+from engine.language_models import LanguageModel, language_model
 from engine.text.vocabulary import Vocabulary
-from engine.training import checkpoints
+from engine.training import checkpoints, recording
 from engine.training.batch import TextBatches
 from engine.training.loop import Source, TrainingConfig, TrainingEvent, mean_loss, train
+from engine.training.recording import Recorder
 
 EXCERPT = checkpoints.SHIPPED / "held_out.txt"
 EXCERPT_ROWS = 4  # rows in which the excerpt is read when its loss is taken
@@ -35,7 +36,7 @@ RECALL_BATCHES: dict[str, Any] = {"batch_size": 64, "noise": NOISE}
 
 @dataclass(frozen=True, kw_only=True)
 class Recipe:
-    """How a checkpoint is made. ``model``: arguments of ``RecurrentLanguageModel`` but for the size of the vocabulary.
+    """How a checkpoint is made. ``model``: arguments of ``language_model`` but for the size of the vocabulary.
 
     ``batches``: what is not as usual in the minibatches of the task.
     """
@@ -45,6 +46,7 @@ class Recipe:
     task: str = "king_james"
     batches: Mapping[str, Any] = field(default_factory=dict)
     seed: int = 0
+    recorded: bool = False  # whether the training can be replayed
 
 
 def _character_model(cell: str, learning_rate: float) -> Recipe:
@@ -53,6 +55,7 @@ def _character_model(cell: str, learning_rate: float) -> Recipe:
         training=TrainingConfig(
             steps=8_000, learning_rate=learning_rate, schedule="cosine", warmup=100, final_rate=0.01, held_out_every=1_000
         ),
+        recorded=True,
     )
 
 
@@ -85,6 +88,7 @@ RECIPES: Mapping[str, Recipe] = MappingProxyType(
                 steps=50_000, learning_rate=2e-2, schedule="cosine", warmup=100, final_rate=0.01, held_out_every=5_000
             ),
             batches={"batch_size": 8, "sampling": "random"},
+            recorded=True,
         ),
         "gru": _character_model("gru", 2e-2),
         "deep-gru": _deep_model(5_000, "king_james", num_layers=2),
@@ -103,7 +107,7 @@ class Task:
     source: Source
     batches: Mapping[str, Any]
     data: Mapping[str, Any]
-    judge: Callable[[RecurrentLanguageModel], dict[str, Any]] = field(repr=False)
+    judge: Callable[[LanguageModel], dict[str, Any]] = field(repr=False)
     held_out: Callable[[nn.Module], float] | None = field(default=None, repr=False)
 
 
@@ -128,7 +132,7 @@ def king_james_task(**batches: Any) -> Task:
     vocabulary = Vocabulary(text)
     held_ids = ids_of(held_out, vocabulary)
 
-    def judge(model: RecurrentLanguageModel) -> dict[str, Any]:
+    def judge(model: LanguageModel) -> dict[str, Any]:
         return {"held_out": mean_loss(model, held_ids), "excerpt": excerpt_loss(model, vocabulary)}
 
     return Task(
@@ -170,7 +174,7 @@ def windows_task(**batches: Any) -> Task:
     def loss(model: nn.Module, ids: Tensor, rows: int = 32) -> float:
         return mean_loss(Afresh(model), ids, rows=rows, num_steps=steps)
 
-    def judge(model: RecurrentLanguageModel) -> dict[str, Any]:
+    def judge(model: LanguageModel) -> dict[str, Any]:
         excerpt = ids_of(EXCERPT.read_text(encoding="utf-8"), task.vocabulary)
         return {"held_out": loss(model, held_ids), "excerpt": loss(model, excerpt, rows=EXCERPT_ROWS)}
 
@@ -195,7 +199,7 @@ TASKS: Mapping[str, Callable[..., Task]] = MappingProxyType(
 
 def bake(
     name: str, folder: Path = checkpoints.SHIPPED, watch: Callable[[TrainingEvent], None] | None = None
-) -> checkpoints.Checkpoint:
+) -> checkpoints.Checkpoint[LanguageModel]:
     """Train the checkpoint called ``name``, write it, and return it as it is read back.
 
     Raises:
@@ -205,9 +209,13 @@ def bake(
     task = TASKS[recipe.task](**recipe.batches)
     generator = torch.Generator().manual_seed(recipe.seed)
     config = {"cell": recipe.model["cell"], "vocabulary_size": len(task.vocabulary), **recipe.model}
-    model = RecurrentLanguageModel(**config, generator=generator)
+    model = language_model(**config, generator=generator)
     curve, recent = [], 0.0
+    recorder = Recorder(model, recipe.training.steps, task.held_out) if recipe.recorded and task.held_out else None
+    cpu = time.process_time()
     for event in train(model, task.source, recipe.training, generator, task.held_out):
+        if recorder is not None:
+            recorder(event)
         if watch is not None:
             watch(event)
         if event.diverged:
@@ -226,7 +234,15 @@ def bake(
     checkpoints.save(
         name, model, task.vocabulary, config=config, data=task.data, training=training, losses=losses, folder=folder
     )
-    return checkpoints.load(name, folder)
+    saved = checkpoints.load_any(name, folder)
+    if recorder is not None:
+        header = {
+            "weights_sha256": saved.weights_sha256,
+            "tokens_per_step": event.tokens // event.step,
+            "cpu_seconds": round(time.process_time() - cpu),  # measurements on held-out text included
+        }
+        checkpoints.write(folder / recording.FOLDER / f"{name}.safetensors", recorder.content(header))
+    return saved
 
 
 def write_excerpt() -> None:

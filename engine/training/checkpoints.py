@@ -15,18 +15,20 @@ import tempfile
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import Any, Generic, TypeVar, cast
 
 import torch
 from safetensors import SafetensorError
 from safetensors.torch import load as read_tensors
 from safetensors.torch import save as tensor_bytes
 
+from engine.language_models import LanguageModel, language_model
 from engine.recurrent.language_model import RecurrentLanguageModel
 from engine.text.vocabulary import Vocabulary
 
 SHIPPED = Path(__file__).resolve().parents[2] / "assets" / "checkpoints"
 FORMAT = 1
+Model = TypeVar("Model", bound=LanguageModel)
 
 
 class CheckpointError(ValueError):
@@ -34,7 +36,7 @@ class CheckpointError(ValueError):
 
 
 @dataclass(frozen=True, kw_only=True)
-class Checkpoint:
+class Checkpoint(Generic[Model]):
     """A trained model, shared read-only by all who load it: its parameters take no gradient. Copy it to train it on.
 
     ``model``: in evaluation mode; ``config``: the arguments it was made with; ``data``, ``training``, ``losses``,
@@ -42,7 +44,7 @@ class Checkpoint:
     """
 
     name: str
-    model: RecurrentLanguageModel = field(repr=False)
+    model: Model = field(repr=False)
     vocabulary: Vocabulary = field(repr=False)
     config: Mapping[str, Any]
     data: Mapping[str, Any]
@@ -64,7 +66,7 @@ def names(folder: Path = SHIPPED) -> list[str]:
 
 def save(
     name: str,
-    model: RecurrentLanguageModel,
+    model: LanguageModel,
     vocabulary: Vocabulary,
     *,
     config: Mapping[str, Any],
@@ -87,14 +89,21 @@ def save(
         "versions": {"python": platform.python_version(), "torch": torch.__version__},
         "vocabulary": list(vocabulary.tokens),
     }
-    folder.mkdir(parents=True, exist_ok=True)
     path = folder / f"{name}.json"
-    _write(path.with_suffix(".safetensors"), weights)
-    _write(path, (json.dumps(content, ensure_ascii=False, indent=1, allow_nan=False) + "\n").encode("utf-8"))
+    write(path.with_suffix(".safetensors"), weights)
+    write(path, (json.dumps(content, ensure_ascii=False, indent=1, allow_nan=False) + "\n").encode("utf-8"))
     return path
 
 
-def load(name: str, folder: Path = SHIPPED) -> Checkpoint:
+def load(name: str, folder: Path = SHIPPED) -> Checkpoint[RecurrentLanguageModel]:
+    """The checkpoint of a recurrent model, as ``load_any`` reads it. Raises ``CheckpointError`` also for a Transformer."""
+    found = load_any(name, folder)
+    if not isinstance(found.model, RecurrentLanguageModel):
+        raise CheckpointError(f"{name} is no recurrent model")
+    return cast(Checkpoint[RecurrentLanguageModel], found)
+
+
+def load_any(name: str, folder: Path = SHIPPED) -> Checkpoint[LanguageModel]:
     """Read a checkpoint and check it. Costs milliseconds; callers that share it cache it.
 
     Raises:
@@ -111,7 +120,7 @@ def load(name: str, folder: Path = SHIPPED) -> Checkpoint:
         if sha256(weights) != content["weights"]["sha256"]:
             raise CheckpointError(f"{name}: the weights are not those that its JSON file describes (sha256 differs)")
         vocabulary = Vocabulary.from_tokens(content["vocabulary"])
-        model = RecurrentLanguageModel(**content["config"])
+        model = language_model(**content["config"])
         state = read_tensors(weights)
         _check(name, state, model, vocabulary)
         model.load_state_dict(state)
@@ -137,7 +146,7 @@ def described(training: Any) -> dict[str, Any]:
     return {key: str(value) if value == float("inf") else value for key, value in asdict(training).items()}
 
 
-def _check(name: str, state: Mapping[str, torch.Tensor], model: RecurrentLanguageModel, vocabulary: Vocabulary) -> None:
+def _check(name: str, state: Mapping[str, torch.Tensor], model: LanguageModel, vocabulary: Vocabulary) -> None:
     wanted = {key: tuple(value.shape) for key, value in model.state_dict().items()}
     found = {key: tuple(value.shape) for key, value in state.items()}
     if wanted != found:
@@ -150,8 +159,9 @@ def _check(name: str, state: Mapping[str, torch.Tensor], model: RecurrentLanguag
         raise CheckpointError(f"{name}: weights that are not numbers in {', '.join(broken)}")
 
 
-def _write(path: Path, content: bytes) -> None:
-    """Write a file whole or not at all: a reader sees the old one or the new one."""
+def write(path: Path, content: bytes) -> None:
+    """Write a file whole or not at all: a reader sees the old one or the new one. Its folder is made if need be."""
+    path.parent.mkdir(parents=True, exist_ok=True)
     descriptor, part = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")
     try:
         with os.fdopen(descriptor, "wb") as file:

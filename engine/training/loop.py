@@ -21,6 +21,7 @@ from engine.text.batches import carry
 from engine.training.batch import IGNORED, Batch
 from engine.training.optimizers import SGD, Adam, Optimizer
 from engine.training.trainee import mean_loss_of, trainee
+from engine.transformer.language_model import TransformerLanguageModel
 
 Source = Callable[[torch.Generator], Iterator[Batch]]
 
@@ -208,8 +209,9 @@ def mean_loss(model: nn.Module, ids: Tensor, rows: int = 32, num_steps: int = 25
     """Mean loss in nats per token of a text (N,), read in ``rows`` rows, the state of each carried from its start to its end.
 
     The few tokens that do not fill the rows are left out. The same ``rows`` always gives the same number; ``num_steps`` only
-    says how much is held in memory at a time.
+    says how much is held in memory at a time. A Transformer carries what it still sees, as its ``read`` says.
     """
+    read = model.read if isinstance(model, TransformerLanguageModel) else model
     length = (len(ids) - 1) // rows
     if length < 1:
         raise ValueError(f"{len(ids)} tokens are too few for {rows} rows")
@@ -217,7 +219,7 @@ def mean_loss(model: nn.Module, ids: Tensor, rows: int = 32, num_steps: int = 25
     state, total = None, 0.0
     with torch.no_grad():
         for start in range(0, length, num_steps):
-            scores, state = model(X[start : start + num_steps].contiguous(), state)
+            scores, state = read(X[start : start + num_steps].contiguous(), state)
             wanted = Y[start : start + num_steps].flatten()
             total += float(functional.cross_entropy(scores.flatten(0, 1).double(), wanted, reduction="sum"))
     return total / (rows * length)

@@ -6,7 +6,7 @@ parameters: the same numbers, with nothing copied in a step.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from itertools import chain
 from typing import Any, Protocol
 
@@ -17,6 +17,7 @@ from torch.nn import functional
 from engine.recurrent.kernel_lstm import FUSED_ORDER, KINDS, WholeLSTM, fused
 from engine.recurrent.language_model import RecurrentLanguageModel
 from engine.training.batch import IGNORED, Batch
+from engine.transformer.language_model import TransformerLanguageModel
 
 
 class Trainee(Protocol):
@@ -35,13 +36,24 @@ class Parts:
     """Any module: ids (T, B), state -> scores (T, B, V), state. Frozen parameters stay as they are."""
 
     def __init__(self, model: nn.Module) -> None:
-        self.scores = model
+        self.scores: Callable[[Tensor, Any], tuple[Tensor, Any]] = model
         trained = {name: value for name, value in model.named_parameters() if value.requires_grad}
         self.names, self.parameters = list(trained), list[Tensor](trained.values())
 
     def first_broken(self, tensors: Sequence[Tensor]) -> str:
         found = (name for name, value in zip(self.names, tensors, strict=True) if not bool(value.isfinite().all()))
         return _symbol(next(found, ""))
+
+
+class Windows(Parts):
+    """A Transformer: each minibatch is read by itself, nothing is carried into it."""
+
+    def __init__(self, model: TransformerLanguageModel) -> None:
+        super().__init__(model)
+        self.model, self.scores = model, self._alone
+
+    def _alone(self, ids: Tensor, state: Any) -> tuple[Tensor, Any]:  # noqa: ARG002 there is none to go on from
+        return self.model(ids), None
 
 
 class Whole:
@@ -77,6 +89,8 @@ def _symbol(name: str) -> str:
 
 def trainee(model: nn.Module) -> Trainee:
     """The way to train this model that was measured to be the fastest."""
+    if isinstance(model, TransformerLanguageModel):
+        return Windows(model)
     if not isinstance(model, RecurrentLanguageModel):
         return Parts(model)
     with torch.no_grad():

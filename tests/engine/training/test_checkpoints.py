@@ -103,7 +103,7 @@ def replaced(folder, **tensors):
         (lambda f: edited(f / "one.json", lambda j: j.update(format=2)), "format 2"),
         (lambda f: edited(f / "one.json", lambda j: j["config"].update(hidden_size=6)), "do not fit the model"),
         (lambda f: edited(f / "one.json", lambda j: j["config"].update(reset="before")), "recurrent.b_hh"),
-        (lambda f: edited(f / "one.json", lambda j: j["config"].update(cell="transformer")), "cell is one of"),
+        (lambda f: edited(f / "one.json", lambda j: j["config"].update(cell="parrot")), "cell is one of"),
         (lambda f: edited(f / "one.json", lambda j: j["config"].update(colour="red")), "not a checkpoint"),
         (lambda f: edited(f / "one.json", lambda j: j["vocabulary"].pop()), "tokens in the vocabulary"),
         (lambda f: edited(f / "one.json", lambda j: j["vocabulary"].reverse()), "stored vocabulary"),
