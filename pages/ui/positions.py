@@ -39,13 +39,11 @@ Extra(log_norms, "TS", name="...", interval=(-6, 0), paper=True), "cosine": Extr
 """
 
 import hashlib
-import math
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from engine import cells, notation
 from engine.diagram import wires
@@ -54,11 +52,10 @@ from engine.symbols import Symbol
 from engine.syntax import Node
 from engine.text.display import visible
 from engine.trace import Trace
+from pages.ui.arrays import Array, Block, Header, alike, reach, scale_of, single, strides
 from pages.ui.layouts import layout_of
 from pages.ui.payload import as_json
 
-Array = NDArray[Any]
-Header = dict[str, Any]
 View = Mapping[str, Any]
 MOST_CELLS = 256  # rows or columns of one map
 PLACED = "TSNC"  # axes with a place of their own; the others count units
@@ -80,71 +77,6 @@ class Extra:
     interval: tuple[float, float] | None = None
     paper: bool = False
     unit: str = ""
-
-
-class Block:
-    """The float32 block under construction. Numbers that are already there, in any shape, are not packed again."""
-
-    def __init__(self) -> None:
-        self.arrays: dict[str, Header] = {}
-        self._chunks: list[bytes] = []
-        self._length = 0
-        self._places: dict[bytes, int] = {}
-
-    def add(self, name: str, array: Array, axes: str) -> None:
-        """Pack an array whose axes have these keys."""
-        assert array.ndim == len(axes), (name, array.shape, axes)
-        content = np.ascontiguousarray(array, dtype="<f4").tobytes()
-        if content not in self._places:
-            self._places[content] = self._length
-            self._chunks.append(content)
-            self._length += len(content) // 4
-        self.arrays[name] = {"offset": self._places[content], "shape": list(array.shape), "axes": axes}
-
-    def to_bytes(self) -> bytes:
-        return b"".join(self._chunks)
-
-
-def single(array: Array, axes: str, batch: int) -> tuple[Array, str]:
-    """One sequence of a batch: the array without its B axis."""
-    if "B" not in axes:
-        return array, axes
-    at = axes.index("B")
-    return array.take(batch, axis=at), axes[:at] + axes[at + 1 :]
-
-
-def alike(array: Array, axes: str) -> Array:
-    """One head of an array that is the same in all of them (a mask), as an axis of size 1."""
-    if "N" not in axes:
-        return array
-    first = array.take([0], axis=axes.index("N"))
-    return first if np.array_equal(np.broadcast_to(first, array.shape), array, equal_nan=True) else array
-
-
-def reach(arrays: Iterable[Array]) -> float:
-    """The fixed limit of an unbounded symbol: the power of two that all its values lie within."""
-    finite = [float(np.abs(a[np.isfinite(a)]).max()) for a in arrays if a.size and np.isfinite(a).any()]
-    top = max([2.0**-10, *finite])
-    return float(2.0 ** math.ceil(math.log2(top)))
-
-
-def scale_of(symbol: Symbol, arrays: Sequence[Array]) -> Header:
-    """Interval and role of a symbol: its own bounds, or its reach in place of infinity."""
-    limit = reach(arrays)
-    low, high = symbol.interval
-    return {"interval": [max(low, -limit), min(high, limit)], "role": symbol.role}
-
-
-def strides(index: Array, axes: str) -> dict[str, int] | None:
-    """How an index grows along each axis of a result, from 0; None where it does not grow evenly."""
-    origin = (0,) * index.ndim
-    found = {}
-    for at, axis in enumerate(axes):
-        one = tuple(1 if i == at else 0 for i in range(index.ndim))
-        found[axis] = int(index[one] - index[origin]) if index.shape[at] > 1 else 0
-    grid = sum(found[axis] * np.arange(size).reshape([-1 if i == at else 1 for i in range(index.ndim)])
-               for at, (axis, size) in enumerate(zip(axes, index.shape, strict=True)))  # fmt: skip
-    return found if np.array_equal(np.broadcast_to(grid, index.shape), index) else None
 
 
 class Packing:
@@ -217,13 +149,15 @@ class Packing:
         """The rows and columns of a product of matrices, and which of them add up to each cell of the result."""
         left, right = (self.lookup(cells.name_of(child)) for child in node.children)
         shape = self.lookup(node.id).shape
-        if left.ndim < 2 or right.ndim < 2:
+        if left.ndim < 2:
             return None
-        right = np.swapaxes(right, -1, -2)
+        vector = right.ndim == 1  # a matrix times one vector: every row of the result reads the same one
+        right = right if vector else np.swapaxes(right, -1, -2)
         sides: dict[str, Header] = {}
         for side, array, child in (("left", left, node.children[0]), ("right", right, node.children[1])):
             number = np.arange(int(np.prod(array.shape[:-1])), dtype=np.float64).reshape(array.shape[:-1])
-            number = number[..., np.newaxis] if side == "left" else number[..., np.newaxis, :]
+            if not vector:
+                number = number[..., np.newaxis] if side == "left" else number[..., np.newaxis, :]
             index = carry(np.ascontiguousarray(np.broadcast_to(number, shape)))
             index, axes = single(index, result, self.batch)
             steps = strides(index - index.flat[0], axes)
