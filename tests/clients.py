@@ -20,6 +20,7 @@ from websockets.typing import Subprotocol
 Result = TypeVar("Result")
 
 LIMIT = 60.0  # seconds until an answer must be there
+DONE = (ForwardMsg.FINISHED_SUCCESSFULLY, ForwardMsg.FINISHED_FRAGMENT_RUN_SUCCESSFULLY)
 
 
 def together(work: Coroutine[Any, Any, Result]) -> Result:
@@ -56,6 +57,7 @@ class Client:
         self.known: dict[str, None] = {}  # hashes of the messages that need not be sent again
         self.page = self.query = ""
         self.pages = {"": ""}  # the scripts' hashes by address
+        self.fragments: dict[str, str] = {}  # of pagers, by their ids
 
     async def __aenter__(self) -> Self:
         self.socket: ClientConnection = await connect(self.address, subprotocols=[Subprotocol("streamlit")], max_size=None)
@@ -71,9 +73,14 @@ class Client:
         self.page, self.query = page, query
         return await self._ask(BackMsg())
 
-    async def turn(self, pager: str, number: int) -> Answer:
-        """Rerun the page with a pager turned to a page (from 1); ``pager`` is its id."""
+    async def turn(self, pager: str, number: int, *, whole: bool = False) -> Answer:
+        """Turn a pager to a page (from 1); ``pager`` is its id. Its fragment runs where it stands in one, as from a browser;
+        ``whole`` runs the page.
+        """
         message = BackMsg()
+        fragment = self.fragments.get(pager)
+        if fragment and not whole:
+            message.rerun_script.fragment_id = fragment
         widget = message.rerun_script.widget_states.widgets.add()
         widget.id, widget.int_value = pager, number
         return await self._ask(message)
@@ -100,10 +107,12 @@ class Client:
             kind = message.WhichOneof("type")
             if kind == "delta" and message.delta.WhichOneof("type") == "new_element":
                 answer.elements.append(message.delta.new_element)
+                if message.delta.new_element.HasField("pagination"):
+                    self.fragments[message.delta.new_element.pagination.id] = message.delta.fragment_id
             elif kind == "navigation":
                 self.pages |= {page.url_pathname: page.page_script_hash for page in message.navigation.app_pages}
                 self.pages[""] = next(page.page_script_hash for page in message.navigation.app_pages if page.is_default)
             elif kind == "script_finished":
-                assert message.script_finished == ForwardMsg.FINISHED_SUCCESSFULLY
+                assert message.script_finished in DONE
                 answer.seconds = time.perf_counter() - start
                 return answer

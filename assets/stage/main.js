@@ -114,7 +114,9 @@ function createStage(host, first, remembered) {
     for (const view of board) view.resize?.();
   }
 
+  // What has to be measured is measured first, while nothing has been changed: the browser lays the page out once a step.
   function show(state) {
+    for (const view of views) view.keepInView?.(state);
     for (const view of views) view.update(state);
     compare?.show(state.view);
     player.update(state);

@@ -23,6 +23,7 @@ export function createPanel(parent, context) {
   let numbers = null;
   let used = { step: 0, unit: 0 };
   let here = used;
+  let fitting = 0;
   useHere.onclick = () => {
     used = here;
     useHere.hidden = true;
@@ -115,7 +116,8 @@ export function createPanel(parent, context) {
       setText(place, whereIs(trace, words, at, numbers ? words.where : words.where_row));
       if (!numbers) return;
       fillSlots(numbers, (slot) => trace.slot(symbol, slot, at));
-      fitWidth(plugged, 11);
+      cancelAnimationFrame(fitting);
+      fitting = requestAnimationFrame(() => fitWidth(plugged, 11)); // with the frame's own layout, not with one before it
       const change = trace.intervention(symbol, at.step, at.unit, at.head);
       clamped.hidden = !change;
       if (change) {

@@ -198,8 +198,8 @@ export function createStrips(parent, context) {
       if (whole) drawLegend();
       drawn = { view, unit, width, scales: context.scales() };
       column.style.transform = `translateX(${step * width}px)`;
-      keepInView(box, step * width, (step + 1) * width);
     },
+    keepInView: ({ step }) => keepInView(box, step * width, (step + 1) * width),
   };
 }
 

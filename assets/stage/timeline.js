@@ -79,8 +79,8 @@ export function createTimeline(parent, context) {
 
   onDrag(row, (x) => actions.moveTo(cellAt(cells, x)));
 
-  function keepCurrent() {
-    const cell = cells[current];
+  function keepStep(step) {
+    const cell = cells[step];
     if (cell) keepInView(box, cell.offsetLeft - row.offsetLeft, cell.offsetLeft - row.offsetLeft + cell.offsetWidth);
   }
 
@@ -103,7 +103,10 @@ export function createTimeline(parent, context) {
     /** Set the width of a token's cell in pixels. */
     resize(token) {
       row.style.setProperty("--column", `${token}px`);
-      keepCurrent();
+      keepStep(current);
+    },
+    keepInView({ step }) {
+      if (step !== current) keepStep(step);
     },
     update({ step }) {
       if (step === current) return;
@@ -115,7 +118,6 @@ export function createTimeline(parent, context) {
         "aria-valuetext",
         sentence(words.position, { step: step + 1, steps: trace.steps, token: trace.header.tokens[step] }),
       );
-      keepCurrent();
     },
   };
 }
