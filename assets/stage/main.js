@@ -233,6 +233,7 @@ export default function ({ parentElement, data, setTriggerValue }) {
     const told = Boolean(stage) || trace.header.mini || trace.header.aside || PLACE.some((name) => asked.has(name));
     stage = { ...createStage(parentElement, trace, told ? null : places.get(window.location.pathname)), language };
     instances.set(parentElement, stage);
+    document.documentElement.lang = trace.header.words.html_lang; // for screen readers, hyphenation and the browser's own glyphs
   }
   stage.refresh(trace, (name, value) => setTriggerValue(name, value));
   return () => setTimeout(stage.leave, 0);

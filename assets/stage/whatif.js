@@ -27,16 +27,16 @@ export function describeScope(change, words) {
   let when = sentence(words.steps_some, { first: first + 1, last: change.to });
   if (open) when = first === 0 ? words.all_steps : sentence(words.steps_from, { first: first + 1 });
   else if (change.to === first + 1) when = sentence(words.step_one, { step: first + 1 });
-  const who = change.units ? sentence(words.units_some, { units: change.units.join(", ") }) : words.all_units;
-  return `${when}, ${who}`;
+  const who = change.units ? sentence(words.units_some, { units: change.units.join(words.comma) }) : words.all_units;
+  return when + words.comma + who;
 }
 
 const bare = (symbol) => symbol.slice(symbol.lastIndexOf(".") + 1);
 
-/** ", layer 2" where there are several; nothing where there is one. */
+/** "layer 2" after a comma where there are several; nothing where there is one. */
 function layerOf(symbol, trace, words) {
   const at = trace.layers.findIndex(({ scope }) => scope && symbol.startsWith(scope));
-  return at < 0 ? "" : `, ${sentence(words.layer, { layer: trace.layers[at].label })}`;
+  return at < 0 ? "" : words.comma + sentence(words.layer, { layer: trace.layers[at].label });
 }
 
 export function createWhatIf(parent, context) {
@@ -55,6 +55,7 @@ export function createWhatIf(parent, context) {
   const none = element("p", { class: "note", text: words.not_changeable, hidden: true });
   let trace = null;
   let symbol = null;
+  let fresh = true; // a new trace: the limits are others, what the learner has put in is not
   let limits = [0, 1];
   let scope = { steps: "all", units: "one" };
 
@@ -145,14 +146,16 @@ export function createWhatIf(parent, context) {
     settle,
     load(next) {
       trace = next;
-      symbol = null;
+      fresh = true;
       settle();
       showChanges();
       setScope({});
     },
     update(state) {
-      if (state.symbol === symbol) return;
+      if (state.symbol === symbol && !fresh) return;
+      const same = state.symbol === symbol && field.value !== "";
       symbol = state.symbol;
+      fresh = false;
       const able = Boolean(trace.header.symbols[symbol].changeable);
       controls.hidden = !able;
       none.hidden = able;
@@ -162,7 +165,8 @@ export function createWhatIf(parent, context) {
       [slider.min, slider.max] = limits;
       [field.min, field.max] = limits;
       // A gate starts fully open and a signed value at nothing: the two changes one asks for first.
-      field.value = slider.value = limits[0] === 0 ? "1" : "0";
+      if (!same) field.value = limits[0] === 0 ? "1" : "0";
+      slider.value = field.value;
       setText(low, formatShort(limits[0]));
       setText(high, formatShort(limits[1]));
       symbolBox.replaceChildren(mathOf(symbol));

@@ -58,7 +58,8 @@ def _length(text: str) -> None:
     name = st.query_params.get("doc", "")
     document, number = _place()
     if document is None or document.part(number) != text:
-        st.caption(words("source.length", count=len(text)) if not name or document else words("source.lost", count=len(text)))
+        lost = name and document is None and text != SAMPLE
+        st.caption(words("source.lost" if lost else "source.length", count=len(text)))
         return
     first = document.starts[number]
     st.caption(words("source.part", first=first + 1, last=first + len(text), total=len(document.text)))

@@ -137,6 +137,7 @@ def test_a_change_is_told_in_words(run):
         "step_one": "step {step}",
         "all_units": "all units",
         "units_some": "units {units}",
+        "comma": ", ",
     }
     told = [
         run("whatif", "(m, [change, words]) => m.describeScope(change, words)", [change, words])
