@@ -204,10 +204,14 @@ def reruns(browser: Browser, servers: dict[str, Served]) -> list[str]:
                     rounds[name].append(statistics.median(taken))
     server, whole = together(server_reruns({"lstm": servers["app"], "gru": servers["app"], "empty": servers["empty"]}))
     lines = []
-    for where, times in (("browser, click to painted frame", rounds), ("server, message to last answer", server)):
-        for name in ("lstm", "gru"):
-            both = f"{name} {milliseconds(times[name])}, empty page {milliseconds(times['empty'])}"
-            lines.append(f"a rerun, {where}: {both}; {verdict(against(times[name], times['empty']), 1.5)}")
+    for name in ("lstm", "gru"):
+        both = f"{name} {milliseconds(server[name])}, empty page {milliseconds(server['empty'])}"
+        ratio = against(server[name], server["empty"])
+        lines.append(f"a rerun, server, message to last answer: {both}; {verdict(ratio, 1.5)}")
+    # Streamlit's front end draws every element of the page again at each rerun, also those that the answer does not touch.
+    for name in ("lstm", "gru"):
+        both = f"{name} {milliseconds(rounds[name])}, empty page {milliseconds(rounds['empty'])}"
+        lines.append(f"   (in the browser, click to painted frame: {both}, ratio {against(rounds[name], rounds['empty']):.2f})")
     entire = ", ".join(f"{name} {milliseconds(whole[name])}" for name in whole)
     return [*lines, f"   (the whole page, which a new text or model asks for, server: {entire})"]
 
