@@ -3,6 +3,7 @@
 from typing import Final
 
 from engine.attention.head_questions import HEADS
+from engine.attention.kernel_questions import KERNELS_ASKED
 from engine.embedding_questions import EMBEDDINGS
 from engine.recurrent import questions as recurrent
 from engine.recurrent.asking import Question
@@ -12,6 +13,7 @@ from engine.text.questions import TOKENS
 QUESTIONS: Final[dict[str, tuple[Question, ...]]] = {
     "tokens": TOKENS,
     "embeddings": EMBEDDINGS,
+    "kernel_regression": KERNELS_ASKED,
     "multihead": HEADS,
     "truncation": TRUNCATION,
 } | recurrent.QUESTIONS

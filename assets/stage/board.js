@@ -8,6 +8,7 @@ import { createMultiples } from "./multiples.js";
 import { createPanel } from "./panel.js";
 import { createReadout } from "./readout.js";
 import { createSeries } from "./series.js";
+import { createScene } from "./scene.js";
 import { createSum } from "./sum.js";
 import { createTerms } from "./terms.js";
 import { createVectors } from "./vectors.js";
@@ -19,6 +20,7 @@ const VIEWS = {
   multiples: createMultiples,
   panel: createPanel,
   readout: createReadout,
+  scene: createScene,
   series: createSeries,
   sum: createSum,
   terms: createTerms,

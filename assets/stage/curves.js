@@ -43,9 +43,9 @@ function nearest(row, x) {
 
 /**
  * spec: {x: array, lines: [{array, label, role, dashed, marked}], points: {x, y, weights: over TS or null, joined}, shade: {x, y},
- * log_x, range, axis_x, axis_y, fixed, editable}. `x` and lines lie over T; a line of two axes is drawn at the chosen row, over
- * an `x` of its second axis (`fixed`: then nothing is dragged). `shade` is a shape under the curves, of heights 0..1 over TU.
- * All arrays are packed with the trace.
+ * log_x, range, axis_x, axis_y, digits, fixed, editable}. `x` and lines lie over T; a line of two axes is drawn at the chosen row, over
+ * an `x` of its second axis (`fixed`: then nothing is dragged). `when` of a line names another array while a symbol is chosen.
+ * `shade` is a shape under the curves, of heights 0..1 over TU. All arrays are packed with the trace.
  */
 export function createCurves(parent, context, spec) {
   const { store, actions, tip, words } = context;
@@ -69,6 +69,8 @@ export function createCurves(parent, context, spec) {
     const { offset, shape: size } = trace.array(name);
     return trace.block.subarray(offset, offset + size.reduce((a, b) => a * b, 1));
   };
+  const arrayOf = (line, { symbol }) => line.when?.[symbol] ?? line.array;
+  const there = () => spec.lines.filter(({ array }) => trace.has(array)); // not every run has every line
   const follows = (name) => trace.array(name).shape.length > 1; // the chosen row of it is drawn
 
   function pathOf(xs, values) {
@@ -80,7 +82,7 @@ export function createCurves(parent, context, spec) {
   }
 
   function places(xs, points, right, bottom) {
-    const finite = [...spec.lines.flatMap(({ array }) => [...all(array)]), ...points[1]].filter(Number.isFinite);
+    const finite = [...there().flatMap(({ array }) => [...all(array)]), ...points[1]].filter(Number.isFinite);
     const [lowX, highX] = [Math.min(...xs, ...(spec.fixed ? [] : points[0])), Math.max(...xs, ...(spec.fixed ? [] : points[0]))];
     const [lowY, highY] = spec.range ?? [Math.min(...finite), Math.max(...finite)];
     const pad = spec.range ? 0 : 0.06 * (highY - lowY || 1);
@@ -143,21 +145,21 @@ export function createCurves(parent, context, spec) {
     const area = spec.shade ? picture.appendChild(shape("path", { class: "area", "data-area": spec.shade.y })) : null;
     const stem = shape("line", { class: "stem", y1: EDGE.top, y2: bottom });
     if (!spec.fixed) picture.append(stem);
-    const lines = spec.lines.map((line) => {
+    const lines = there().map((line) => {
       const path = shape("path", { class: line.dashed ? "curve dashed" : "curve", style: `stroke:var(--role-${line.role})`, "data-line": line.array });
       if (!follows(line.array)) path.setAttribute("d", pathOf(xs, all(line.array)));
       picture.append(path);
       return { path, line };
     });
     const dots = drawPoints(points);
-    const marks = spec.lines.filter(({ marked }) => marked).map((line) => {
+    const marks = there().filter(({ marked }) => marked).map((line) => {
       const mark = shape("circle", { r: 5, class: "mark", style: `fill:var(--role-${line.role})` });
       picture.append(mark);
       return { mark, line };
     });
     moving = { stem, dots, marks, xs, area, bottom, points, lines: lines.filter(({ line }) => follows(line.array)) };
     const key = ({ dashed, role, label }) => element("span", { class: "scale" }, element("span", { class: dashed ? "dash dashed" : "dash", style: `--own:var(--role-${role})` }), element("span", { text: label }));
-    legend.replaceChildren(...spec.lines.map(key));
+    legend.replaceChildren(...there().map(key));
     if (spec.points?.label) legend.append(element("span", { class: "scale" }, element("span", { class: spec.points.joined ? "dot stop" : "dot" }), element("span", { text: spec.points.label })));
     if (spec.shade?.label) legend.append(element("span", { class: "scale" }, element("span", { class: "patch" }), element("span", { text: spec.shade.label })));
     return true;
@@ -212,7 +214,7 @@ export function createCurves(parent, context, spec) {
   // ------------------------------------------------------------------------------------------------------------- motion
 
   function followRow(state) {
-    for (const { path, line } of moving.lines) path.setAttribute("d", pathOf(moving.xs, trace.along(line.array, state)));
+    for (const { path, line } of moving.lines) path.setAttribute("d", pathOf(moving.xs, trace.along(arrayOf(line, state), state)));
     if (!moving.area) return;
     const places = all(spec.shade.x);
     const high = AREA * (moving.bottom - EDGE.top);
@@ -247,10 +249,10 @@ export function createCurves(parent, context, spec) {
         handle.setAttribute("aria-valuenow", String(state.step + 1));
         handle.setAttribute("aria-valuemin", "1");
         handle.setAttribute("aria-valuemax", String(trace.steps));
-        handle.setAttribute("aria-valuetext", formatNumber(moving.xs[state.step]));
-        setText(handle, formatNumber(moving.xs[state.step]));
+        handle.setAttribute("aria-valuetext", formatNumber(moving.xs[state.step], spec.digits));
+        setText(handle, formatNumber(moving.xs[state.step], spec.digits));
         for (const { mark, line } of moving.marks) {
-          const value = trace.number(line.array, state);
+          const value = trace.number(arrayOf(line, state), state);
           mark.setAttribute("cx", x);
           mark.setAttribute("cy", Number.isFinite(value) ? to.y(value) : -20);
         }

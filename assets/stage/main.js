@@ -26,7 +26,7 @@ const places = new Map();
 
 const open = (data) => readTrace(data, (header, block) => (header.views ? new Positions(header, block) : new Trace(header, block)));
 
-function createStage(host, first, remembered) {
+function createStage(host, first, remembered, went = false) {
   // A stage beside the main one of a page keeps its place to itself; `without` names parts that it does not show.
   const { mini, aside, words, views: asked } = first.header;
   const shown = ["stage", mini && "mini", ...(first.header.without ?? []).map((part) => `without-${part}`)].filter(Boolean);
@@ -72,7 +72,7 @@ function createStage(host, first, remembered) {
   views.push(createTable(root, context));
   const player = createPlayer(root, store, () => trace, actions, mini);
   const address = createAddress(root);
-  let moved = Boolean(remembered);
+  let moved = Boolean(remembered) || went;
   let loading = false; // between two traces: the views still hold the old one
   let { move } = first.header.start;
   const place = () => {
@@ -211,11 +211,11 @@ function createStage(host, first, remembered) {
       if (scales !== before) show(store.get());
       return undefined;
     },
-    /** Take the stage off the page; returns where the learner was. */
+    /** Take the stage off the page; returns where the learner was, whether they had moved there, and after which link. */
     remove() {
       root.remove();
       leave();
-      return place();
+      return { place: place(), moved, move };
     },
     leave,
   };
@@ -224,14 +224,15 @@ function createStage(host, first, remembered) {
 export default function ({ parentElement, data, setTriggerValue }) {
   if (!(data instanceof Uint8Array)) return undefined;
   const trace = open(data);
-  const language = JSON.stringify(trace.header.words);
+  const made = JSON.stringify([trace.header.words, trace.header.views]);
   let stage = instances.get(parentElement);
-  if (!stage || stage.language !== language) {
-    // Another language: every text is new, the learner's place is kept.
-    if (stage) Object.assign(trace.header.start, stage.remove());
+  if (!stage || stage.made !== made) {
+    // Another language or other views: every text and view is new, the learner's place is kept.
+    const last = stage?.remove();
+    if (last?.move === trace.header.start.move) Object.assign(trace.header.start, last?.place);
     const asked = new URLSearchParams(window.location.search);
     const told = Boolean(stage) || trace.header.mini || trace.header.aside || PLACE.some((name) => asked.has(name));
-    stage = { ...createStage(parentElement, trace, told ? null : places.get(window.location.pathname)), language };
+    stage = { ...createStage(parentElement, trace, told ? null : places.get(window.location.pathname), last?.moved), made };
     instances.set(parentElement, stage);
     document.documentElement.lang = trace.header.words.html_lang; // for screen readers, hyphenation and the browser's own glyphs
   }

@@ -260,3 +260,29 @@ def optimum(
     ends = [low, high, tried[best].item()]
     found = losses(keys, values, ends, include_self=include_self)
     return ends[int(found.argmin())], float(found.min())
+
+
+# ------------------------------------------------------------------------------------------------------------- pictures
+
+
+def kernel_shape(queries: Any, places: Any, kernel: str, width: float) -> Tensor:
+    """The kernel itself around each query (T, U), 1 at its top: exp of the scores at any ``places`` (U,) of a key."""
+    found = regress(queries, places, torch.zeros(len(places)), kernel, width)
+    return torch.exp(torch.tensor(found["S"]))
+
+
+def fits(keys: Any, values: Any, w: Any, queries: Any) -> Tensor:
+    """The prediction at the queries (U,) for each w (G,), from all points: (G, U)."""
+    x, y = points(keys, values)
+    scores = learned_scores(
+        D(torch.as_tensor(queries, dtype=torch.float64).unsqueeze(-1), x),
+        torch.as_tensor(w, dtype=torch.float64).reshape(-1, 1, 1),
+    )
+    found: Tensor = f(weights_of_all(scores), y)
+    return found
+
+
+def mean_squared_error(predicted: Tensor, wanted: Tensor) -> Tensor:
+    """The mean squared error over the last axis, of the places where both are numbers; NaN where there are none."""
+    difference = (predicted - wanted).square()
+    return torch.nanmean(difference, dim=-1)

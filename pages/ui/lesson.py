@@ -19,10 +19,13 @@ if TYPE_CHECKING:
     from engine.trace import Trace
 
 
-def head(kind: type[Config], choose: Callable[[Config], None] | None = None) -> Config:
+def head(
+    kind: type[Config], choose: Callable[[Config], None] | None = None, feed: Callable[[Config], None] = text_source
+) -> Config:
     """Room 1: title, idea, the text that is fed in, the model. Returns the page's config.
 
-    ``choose`` draws what is chosen beside the text (at most two controls) where that is not a recurrent model.
+    ``choose`` draws what is chosen beside the text (at most two controls) where that is not a recurrent model; ``feed`` draws
+    what is fed in where that is no text: a control, and a line below it.
     """
     config, notes = link.read(kind)
     lesson = st.session_state["page"]
@@ -30,7 +33,7 @@ def head(kind: type[Config], choose: Callable[[Config], None] | None = None) -> 
         st.title(words(f"lesson.{lesson}.title"), anchor=False)
         st.markdown(words(f"lesson.{lesson}.idea"))
     with st.container(key="feed"):
-        text_source(config)
+        feed(config)
         with st.container(key="choice", gap="xsmall"):
             if choose is not None:
                 choose(config)
@@ -68,10 +71,10 @@ def seed() -> None:
     st.number_input(words("seed"), 0, MAX_SEED, key=key, on_change=lambda: link.change(seed=st.session_state[key]))
 
 
-def say(notes: tuple[Note, ...]) -> None:
+def say(notes: tuple[Note, ...], key: str = "notes") -> None:
     """A sentence for each note. Plain text: nothing from outside becomes markup."""
     if notes:
-        with st.container(key="notes", gap=None):
+        with st.container(key=key, gap=None):
             for sentence in dict.fromkeys(words(note.key, **note.values) for note in notes):
                 st.text(sentence)
 

@@ -22,7 +22,7 @@ curves      ``x``, ``lines`` ({array, label, role, dashed, marked}) over T, ``po
             query is a point on the axis that is dragged. ``shade``, ``log_x``, ``axis_x``, ``axis_y``; ``editable``: a click
             adds or takes away a point (``stage.mount(on_touch=...)``); ``fixed``: nothing is dragged, and a line over two axes
             shows its chosen row
-series      a series of numbers and a forecast over it, with the values that each prediction is made from (assets/stage/series.js)
+series      a series of numbers and a forecast over it, with the values each prediction is made from (assets/stage/series.js)
 vectors     ``symbols``: the chosen row of each as bars, in the order in which they are computed
 readout     ``items`` ({array, label, digits}): numbers that follow the place, for instance over C
 =========== ==========================================================================================================

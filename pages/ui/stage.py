@@ -23,7 +23,21 @@ IMPORT = re.compile(r'^import \{([^}]*)\} from "\./(\w+)\.js";\n', re.MULTILINE)
 EXPORT = re.compile(r"^export (?:async )?(?:function|const|class) (\w+)", re.MULTILINE)
 COMMENT = re.compile(r"^[ \t]*(?://.*|/\*(?:[^*]|\*(?!/))*\*/)\n", re.MULTILINE)
 INDENT = re.compile(r"^[ \t]+", re.MULTILINE)
-SHEETS = ("stage", "formulas", "diagram", "chain", "timeline", "panels", "maps", "board", "series", "text", "embedding", "narrow")
+SHEETS = (
+    "stage",
+    "formulas",
+    "diagram",
+    "chain",
+    "timeline",
+    "panels",
+    "maps",
+    "board",
+    "series",
+    "scene",
+    "text",
+    "embedding",
+    "narrow",
+)
 PREFIX = "stage."
 MOST_CHANGES = 32
 # Names of roles in the engine that share a colour of assets/theme/roles.json.

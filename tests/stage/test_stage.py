@@ -9,7 +9,18 @@ from hypothesis import strategies as st
 
 from engine.equation import set_to
 from pages.ui import stage
-from pages.ui.stage import MOST_CHANGES, Change, bundle, parse_changes, stage_words, style, symbol_docs, symbol_names
+from pages.ui.stage import (
+    MOST_CHANGES,
+    Change,
+    Touch,
+    bundle,
+    parse_changes,
+    parse_touch,
+    stage_words,
+    style,
+    symbol_docs,
+    symbol_names,
+)
 from pages.ui.theme import roles
 from tests.stage.runs import MODELS, trace_of
 
@@ -116,6 +127,16 @@ def test_whatever_a_browser_sends_is_read_without_a_fault(value):
             assert change.end is None or change.end > change.first
             assert change.units is None or change.units == tuple(sorted(set(change.units)))
             change.intervention()
+
+
+@given(json_values)
+def test_a_click_is_read_or_left_alone(value):
+    for sent in (value, {"kind": "add", "x": value, "y": 1}, {"kind": "remove", "at": value}):
+        touch = parse_touch(sent)
+        assert touch is None or (touch.at >= 0 and abs(touch.x) < 1e100)
+    assert parse_touch({"kind": "add", "x": 1, "y": -2.5}) == Touch(kind="add", x=1.0, y=-2.5)
+    assert parse_touch({"kind": "remove", "at": 3}) == Touch(kind="remove", at=3)
+    assert parse_touch({"kind": "add", "x": float("nan"), "y": 1}) is None
 
 
 def test_no_more_changes_are_read_than_a_page_can_want():

@@ -6,6 +6,7 @@ from typing import Any
 import pytest
 import torch
 
+from engine.attention.kernel_regression import regress
 from engine.attention.multihead import MultiHeadAttention
 from engine.questions import QUESTIONS
 from engine.recurrent.gru import GRU
@@ -25,6 +26,8 @@ def trace_of(lesson: str) -> Trace | None:
     if lesson in PLAIN:
         return None
     generator = torch.Generator().manual_seed(1)
+    if lesson == "kernel_regression":
+        return regress([0.5], [0.0, 1.0], [2.0, 3.0])
     if lesson == "multihead":
         return MultiHeadAttention(6, 2, generator=generator).trace(torch.rand(4, 6, generator=generator))
     if lesson in ("rnn", "deep_rnn"):
