@@ -4,7 +4,7 @@ import pytest
 import torch
 
 from tests.bench import __main__ as command
-from tests.bench import training
+from tests.bench import training, transformer
 from tests.support import seeded
 
 
@@ -42,3 +42,16 @@ def test_the_command_line_finds_its_benchmarks_and_tells_what_was_missed(monkeyp
         monkeypatch.setattr(training, "run", lambda lines=lines: lines)
         assert command.main(["training"]) == code
         assert lines[0] in capsys.readouterr().out
+
+
+def test_both_sides_of_the_transformer_benchmark_do_the_same_mathematics():
+    """torch's attention has biases that learn as well, so the losses stay near each other and the first is the same."""
+    tokens = torch.randint(transformer.VOCABULARY, (transformer.STEPS + 1, 3), generator=seeded(2))
+    losses = {}
+    for name, make in transformer.SIDES.items():
+        step = make(transformer.model_of(16))
+        losses[name] = [step(tokens[:-1], tokens[1:]) for _ in range(4)]
+    assert losses["ours"][0] == pytest.approx(losses["torch.nn"][0], rel=1e-5)
+    assert losses["ours"] == pytest.approx(losses["torch.nn"], rel=1e-2)
+    assert losses["ours"][-1] < losses["ours"][0]
+    assert transformer.rounds(8, 2, seconds=0).keys() == transformer.SIDES.keys()
