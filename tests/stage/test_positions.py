@@ -5,7 +5,8 @@ from itertools import product
 import numpy as np
 import pytest
 
-from pages.ui.positions import Extra, pack, strides
+from pages.ui.arrays import strides
+from pages.ui.positions import Extra, pack
 from pages.ui.stage import Change, parse_changes, stage_words
 from tests.stage import boards
 from tests.stage.runs import Payload

@@ -96,7 +96,9 @@ def test_what_the_learning_board_shows_is_the_engines():
     payload = Payload.read(kernels.packed_learning(config, "en") or b"")
     assert payload.header["aside"]
     assert kernels.learned(KernelConfig(points=FIVE[:2])) is None
-    assert kernels.learned(KernelConfig(others="with")).at_end  # type: ignore[union-attr]
+    forever = kernels.learned(KernelConfig(others="with"))
+    assert forever is not None
+    assert forever.at_end
 
 
 @pytest.mark.parametrize(
