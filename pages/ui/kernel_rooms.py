@@ -107,7 +107,10 @@ def what_if(config: KernelConfig) -> None:
         st.metric(words("kernel.least"), _shown(found.least))
         st.metric(words("kernel.ended"), _shown(abs(last.w)), help=words("kernel.ended.about", steps=len(found.path) - 1))
         st.metric(words("kernel.last_loss"), _shown(last.loss))
-    st.caption(words("kernel.at_end", most=STEEPEST[1]) if found.at_end else words("kernel.at_best"))
+    if found.at_end:
+        st.caption(words("kernel.at_end", most=STEEPEST[1]))
+    elif not config.points:
+        st.caption(words("kernel.at_best"))
     st.button(
         words("kernel.use"),
         icon=":material/arrow_upward:",
@@ -184,7 +187,7 @@ def _far(config: KernelConfig) -> None:
         naive = kernel @ y.numpy() / kernel.sum(-1)
     rows = [
         {
-            words("kernel.away"): kernels.written(FAR[at]),
+            words("kernel.away"): f"{FAR[at]:g}",
             words("kernel.sum"): f"{float(kernel[at].sum()):.3g}".replace("-", "−"),
             words("kernel.naive"): "0/0" if np.isnan(naive[at]) else _shown(float(naive[at])),
             words("kernel.weights_sum"): _shown(float(found["A"][at].sum())),
@@ -207,7 +210,7 @@ def _path(config: KernelConfig) -> None:
             "w": _shown(step.w),
             words("kernel.loss"): _shown(step.loss),
             words("kernel.gradient"): _shown(step.gradient),
-            words("kernel.next"): _shown(-config.rate * step.gradient),
+            words("kernel.next"): "" if step is found.path[-1] else _shown(-config.rate * step.gradient),
         }
         for step in found.path
     ]
