@@ -11,6 +11,7 @@ import math
 from collections import OrderedDict
 from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass
+from numbers import Integral
 from typing import Any
 
 import numpy as np
@@ -25,6 +26,10 @@ Ids = tuple[int, ...]
 Step = Callable[[Ids], Tensor]
 
 _ROUNDING = 1e-12  # sums of probabilities are compared to this precision
+
+
+class DeadEnd(ValueError):
+    """A place from which no token is allowed."""
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -119,7 +124,9 @@ def next_token_probabilities(
         ranked = ranked / ranked.sum(dim=-1, keepdim=True)
     if top_p is not None and top_p < 1:
         before = ranked.cumsum(dim=-1) - ranked
-        ranked = torch.where(before < top_p - _ROUNDING, ranked, 0.0)
+        kept = before < top_p - _ROUNDING
+        kept[..., 0] = True  # also where p is less than the precision of the sums
+        ranked = torch.where(kept, ranked, 0.0)
         ranked = ranked / ranked.sum(dim=-1, keepdim=True)
     return torch.zeros_like(scores).scatter(-1, order, ranked)
 
@@ -127,10 +134,23 @@ def next_token_probabilities(
 def _check_options(temperature: float, top_k: int | None, top_p: float | None) -> None:
     if not (math.isfinite(temperature) and temperature >= 0):
         raise ValueError(f"temperature must be a number of at least 0, got {temperature}")
-    if top_k is not None and (isinstance(top_k, bool) or not isinstance(top_k, int) or top_k < 1):
+    if top_k is not None and not _whole(top_k, 1):
         raise ValueError(f"top_k must be a whole number of at least 1, got {top_k}")
     if top_p is not None and not 0 < top_p <= 1:
         raise ValueError(f"top_p must be above 0 and at most 1, got {top_p}")
+
+
+def _whole(value: Any, least: int) -> bool:
+    """Whether a value is a whole number from ``least`` on, Python's or NumPy's."""
+    return isinstance(value, Integral) and not isinstance(value, bool) and int(value) >= least
+
+
+def _next(scores: Tensor, forbidden: Collection[int]) -> Tensor:
+    """The scores (V,) that a model gave for the next token, checked."""
+    given = torch.as_tensor(scores)
+    if given.dim() != 1:
+        raise ValueError(f"a step gives one score per token of the vocabulary, (V,), not the shape {tuple(given.shape)}")
+    return _checked(given, forbidden)
 
 
 def _checked(logits: Tensor, forbidden: Collection[int] = ()) -> Tensor:
@@ -141,9 +161,12 @@ def _checked(logits: Tensor, forbidden: Collection[int] = ()) -> Tensor:
     if bool((scores.isnan() | (scores == math.inf)).any()):
         raise ValueError("a score is not a number or plus infinity: the model has diverged")
     if forbidden:
+        outside = [token for token in forbidden if not 0 <= token < scores.shape[-1]]
+        if outside:
+            raise ValueError(f"token number {outside[0]} cannot be forbidden: the vocabulary has {scores.shape[-1]} tokens")
         scores[..., sorted(forbidden)] = -math.inf
     if bool((scores == -math.inf).all(dim=-1).any()):
-        raise ValueError("no token is allowed: every score is minus infinity")
+        raise DeadEnd("no token is allowed: every score is minus infinity")
     return scores
 
 
@@ -202,7 +225,7 @@ def _generate(
     ids = start
     steps: list[Choice] = []
     for _ in range(max_tokens):
-        scores = _checked(step(ids), forbidden)
+        scores = _next(step(ids), forbidden)
         if top_k is not None and top_k > len(scores) and not steps:
             notes.append(Note("decoding.top_k_is_all", {"top_k": top_k, "size": len(scores)}))
         probabilities = next_token_probabilities(scores, temperature, top_k, top_p)
@@ -245,8 +268,8 @@ def _start(prefix: Sequence[int], max_tokens: int) -> Ids:
     start = tuple(int(each) for each in prefix)
     if not start:
         raise ValueError("generation needs at least one token to begin with (encode_prefix chooses one)")
-    if max_tokens < 0:
-        raise ValueError(f"max_tokens must be at least 0, got {max_tokens}")
+    if not _whole(max_tokens, 0):
+        raise ValueError(f"max_tokens must be a whole number of at least 0, got {max_tokens}")
     return start
 
 
@@ -274,12 +297,13 @@ def beam_search(
     A hypothesis that ends with a stop token is complete and leaves the beam, which gets narrower by one. Answers are
     ranked by log-probability / length ** alpha; alpha 0 ranks by probability alone. Width 1 is greedy search. A width
     beyond the number of possible continuations keeps as many as there are. Equally likely ones are kept in the order of
-    their parents' rank, then of their token.
+    their parents' rank, then of their token. A hypothesis after which no token is allowed falls out of the beam; where all
+    do and none is complete, a ``DeadEnd`` is raised.
 
     The other arguments are those of ``greedy``.
     """
     start = _start(prefix, max_tokens)
-    if isinstance(width, bool) or not isinstance(width, int) or width < 1:
+    if not _whole(width, 1):
         raise ValueError(f"width must be a whole number of at least 1, got {width}")
     if not (math.isfinite(alpha) and alpha >= 0):
         raise ValueError(f"alpha must be a number of at least 0, got {alpha}")
@@ -291,6 +315,8 @@ def beam_search(
         if not beam or not room:
             break
         found = _extensions(step, start, beam, room, forbidden)
+        if not found and not complete:
+            raise DeadEnd("no token is allowed after any of the hypotheses")
         kept = set(sorted(range(len(found)), key=lambda k: -found[k][2])[:room])  # sorted is stable: see the docstring
         steps.append(
             tuple(
@@ -316,10 +342,13 @@ def beam_search(
 def _extensions(
     step: Step, start: Ids, beam: list[tuple[Ids, float]], room: int, forbidden: Collection[int]
 ) -> list[tuple[int, int, float]]:
-    """The `room` likeliest extensions of each hypothesis: (parent, token, log-probability of the whole)."""
+    """The `room` likeliest extensions of each hypothesis: (parent, token, log-probability of the whole); none of a dead end."""
     found = []
     for parent, (tokens, total) in enumerate(beam):
-        gains = torch.log_softmax(_checked(step(start + tokens), forbidden), 0)
+        try:
+            gains = torch.log_softmax(_next(step(start + tokens), forbidden), 0)
+        except DeadEnd:
+            continue
         order = gains.argsort(descending=True, stable=True)[:room].tolist()
         found += [(parent, token, total + float(gains[token])) for token in order if gains[token] > -math.inf]
     return found

@@ -9,7 +9,7 @@ import torch
 from hypothesis import given
 from hypothesis import strategies as st
 
-from engine.decoding import beam_search, encode_prefix, greedy, next_token_probabilities, sample, with_state
+from engine.decoding import DeadEnd, beam_search, encode_prefix, greedy, next_token_probabilities, sample, with_state
 from engine.notes import Note
 from engine.text.tokenizers import tokenize
 from engine.text.vocabulary import Vocabulary
@@ -110,7 +110,9 @@ def test_top_p_keeps_the_smallest_set_that_reaches_p():
     scores = torch.tensor([0.1, 0.5, 0.15, 0.25], dtype=torch.float64).log()
     assert next_token_probabilities(scores, top_p=0.5).tolist() == [0, 1, 0, 0]
     assert next_token_probabilities(scores, top_p=0.6).tolist() == pytest.approx([0, 2 / 3, 0, 1 / 3])
-    assert next_token_probabilities(scores, top_p=1e-9).tolist() == [0, 1, 0, 0]
+    for tiny in (1e-9, 1e-13, 1e-300):
+        assert next_token_probabilities(scores, top_p=tiny).tolist() == [0, 1, 0, 0]
+        assert next_token_probabilities(scores[:1], top_k=1, top_p=tiny).tolist() == [1]
     assert next_token_probabilities(scores, top_k=2, top_p=0.6).tolist() == [0, 1, 0, 0], "p counts what top-k has left"
 
 
@@ -206,8 +208,17 @@ def test_the_beginning_is_checked():
     for function in (greedy, lambda *a: sample(*a, seeded(0)), lambda *a: beam_search(*a, 2)):
         with pytest.raises(ValueError, match="at least one token to begin with"):
             function(table(0), [], 3)
-        with pytest.raises(ValueError, match="max_tokens must be at least 0, got -1"):
-            function(table(0), [0], -1)
+        for wrong in (-1, 2.5, True):
+            with pytest.raises(ValueError, match="max_tokens must be a whole number of at least 0"):
+                function(table(0), [0], wrong)
+
+
+def test_smp_13_kind_scores_are_one_row_and_a_token_that_does_not_exist_is_named():
+    with pytest.raises(ValueError, match=r"one score per token .* not the shape \(1, 3\)"):
+        greedy(lambda ids: torch.zeros(1, 3), [0], 1)
+    for wrong in (5, -1):
+        with pytest.raises(ValueError, match=f"token number {wrong} cannot be forbidden: the vocabulary has 5 tokens"):
+            greedy(table(0), [0], 1, forbidden=(wrong,))
 
 
 # Beam search
@@ -291,6 +302,20 @@ def test_the_tree_leads_to_the_answers():
 def test_beam_options_are_checked(option, value):
     with pytest.raises(ValueError, match=f"{option} must be"):
         beam_search(table(0), [0], 3, **({"width": 2} | {option: value}))
+
+
+def test_smp_08_kind_a_hypothesis_without_a_way_on_falls_out_of_the_beam():
+    search = beam_search(markov([0.6, 0.4], [[0, 0], [0.5, 0.5]]), [-1], 2, 2, alpha=0)
+    assert [each.tokens for each in search.hypotheses] == [(1, 0), (1, 1)]
+    ended = beam_search(markov([0.6, 0.4], [[0, 0], [0, 0]]), [-1], 3, 2, stop={1})
+    assert [(each.tokens, each.stopped) for each in ended.hypotheses] == [((1,), True)]
+    with pytest.raises(DeadEnd, match="no token is allowed"):
+        beam_search(markov([0.6, 0.4], [[0, 0], [0, 0]]), [-1], 3, 2)
+
+
+def test_smp_08_kind_whole_numbers_may_be_numpys():
+    assert beam_search(table(0), [0], np.int64(2), np.int64(2)) == beam_search(table(0), [0], 2, 2)
+    assert next_token_probabilities(torch.tensor([1.0, 2.0]), top_k=np.int64(1)).tolist() == [0, 1]
 
 
 def test_beam_search_of_no_tokens_gives_the_empty_answer():
