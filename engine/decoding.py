@@ -142,7 +142,7 @@ def _check_options(temperature: float, top_k: int | None, top_p: float | None) -
 
 def _whole(value: Any, least: int) -> bool:
     """Whether a value is a whole number from ``least`` on, Python's or NumPy's."""
-    return isinstance(value, Integral) and not isinstance(value, bool) and int(value) >= least
+    return not isinstance(value, bool) and isinstance(value, Integral) and int(value) >= least
 
 
 def _next(scores: Tensor, forbidden: Collection[int]) -> Tensor:

@@ -75,12 +75,14 @@ class TokenLoss:
             raise ValueError(f"{len(rows)} rows of {[len(row) for row in rows]} steps do not have the lengths {limits}")
         # Padding is cut off, not multiplied by 0: 0 times infinity is not 0.
         real = [value for row, limit in zip(rows, limits, strict=True) for value in row[:limit]]
-        return cls(math.fsum(real), len(real))
+        return cls(_sum(real), len(real))
 
     @classmethod
     def of_mean(cls, mean: float, tokens: int) -> "TokenLoss":
-        """From the mean loss of a chunk and the number of tokens it is the mean of."""
-        return cls(mean * tokens, tokens)
+        """From the mean loss of a chunk and the number of tokens it is the mean of; of no token, whatever the mean, nothing."""
+        if tokens < 0:
+            raise ValueError(f"a chunk has at least 0 tokens, not {tokens}")
+        return cls(mean * tokens, tokens) if tokens else cls()
 
     def __add__(self, other: "TokenLoss") -> "TokenLoss":
         return TokenLoss(self.total + other.total, self.tokens + other.tokens)
@@ -102,7 +104,7 @@ def mean_of_sequence_perplexities(nll: Any, lengths: Iterable[int] | None = None
     limits = [len(row) for row in rows] if lengths is None else list(_numbers(lengths))
     each = [TokenLoss.of([row], [limit]).perplexity for row, limit in zip(rows, limits, strict=True)]
     defined = [value for value in each if value is not None]
-    return math.fsum(defined) / len(defined) if defined else None
+    return _sum(defined) / len(defined) if defined else None
 
 
 def textbook_sequence_loss(nll: Any, lengths: Iterable[int]) -> float | None:
@@ -113,6 +115,15 @@ def textbook_sequence_loss(nll: Any, lengths: Iterable[int]) -> float | None:
     """
     loss, steps = TokenLoss.of(nll, lengths), max((len(row) for row in _numbers(nll)), default=0)
     return loss.mean / steps if loss.mean is not None and steps else None
+
+
+def _sum(values: Iterable[float]) -> float:
+    """The sum rounded once; infinity beyond float64, NaN for infinities of both signs."""
+    numbers = list(values)
+    try:
+        return math.fsum(numbers)
+    except (OverflowError, ValueError):
+        return sum(numbers)
 
 
 def _numbers(values: Any) -> list[Any]:
@@ -241,6 +252,7 @@ def _count(
     """Clipped matches and totals per n, the candidate's length, and the reference length nearest to it (the shorter of two)."""
     if max_n < 1:
         raise ValueError(f"max_n must be at least 1, got {max_n}")
+    candidate, reference = _listed(candidate), _listed(reference)
     several: list[Tokens] = list(reference) if reference and isinstance(reference[0], (list, tuple)) else [reference]  # type: ignore[arg-type]
     if isinstance(candidate, str) or any(isinstance(each, str) for each in several):
         raise TypeError("BLEU compares lists of tokens, got a text: tokenize it first")
@@ -254,6 +266,11 @@ def _count(
         totals.append(found.total())
     length = len(candidate)
     return tuple(matches), tuple(totals), length, min((abs(len(each) - length), len(each)) for each in several)[1]
+
+
+def _listed(tokens: Any) -> Any:
+    """Tokens of an array or a tensor as a list."""
+    return tokens.tolist() if hasattr(tokens, "tolist") else tokens
 
 
 def _ngrams(tokens: Tokens, n: int) -> Counter[Tokens]:
@@ -309,4 +326,6 @@ def clip_by_value(gradients: Iterable[Any], limit: float) -> list[Tensor | None]
 
 
 def _tensor(values: Any) -> Tensor:
-    return values if isinstance(values, Tensor) else torch.as_tensor(values, dtype=torch.float64)
+    """A tensor of a floating dtype: whole numbers would lose what clipping leaves of them."""
+    given = values if isinstance(values, Tensor) else torch.as_tensor(values, dtype=torch.float64)
+    return given if given.is_floating_point() else given.to(torch.float64)

@@ -14,6 +14,7 @@ Shape:
 
 from collections.abc import Iterator, Sequence, Sized
 from dataclasses import dataclass
+from numbers import Integral
 from typing import Any, TypeVar
 
 import torch
@@ -34,8 +35,9 @@ class Plan:
     def __post_init__(self) -> None:
         for name, least in (("length", 0), ("batch_size", 1), ("num_steps", 1), ("offset", 0)):
             value = getattr(self, name)
-            if isinstance(value, bool) or not isinstance(value, int) or value < least:
+            if isinstance(value, bool) or not isinstance(value, Integral) or value < least:
                 raise ValueError(f"{name} must be a whole number of at least {least}, got {value!r}")
+            object.__setattr__(self, name, int(value))  # NumPy's numbers overflow where Python's do not
 
     @property
     def batches(self) -> int:
@@ -153,7 +155,10 @@ def sequential_partition(
 def _plan(
     ids: Sequence[int] | Tensor, batch_size: int, num_steps: int, generator: torch.Generator | None, offset: int | None
 ) -> tuple[Tensor, Plan]:
-    numbers = torch.as_tensor(ids, dtype=torch.int64)
+    given = torch.as_tensor(ids)
+    if given.numel() and given.is_floating_point():
+        raise ValueError("token numbers are whole numbers, these are fractions")
+    numbers = given.to(torch.int64)
     if numbers.dim() != 1:
         raise ValueError(f"the text is one row of token numbers, got the shape {tuple(numbers.shape)}")
     plan = Plan(length=len(numbers), batch_size=batch_size, num_steps=num_steps)
@@ -173,15 +178,15 @@ def carry(state: Any, batch_size: int) -> Any:
     (None), and the caller says so. Also the one place where back-propagation is truncated.
 
     Args:
-        state: a tensor (layers * directions, B, H), a tuple of such (LSTM), or None.
+        state: a tensor (layers * directions, B, H), a tuple or list of such (LSTM), or None.
         batch_size: B of the minibatch to come.
     """
     if state is None:
         return None
-    parts = state if isinstance(state, tuple) else (state,)
+    parts = (state,) if isinstance(state, Tensor) else tuple(state)
     if any(part.shape[-2] != batch_size for part in parts):
         return None
-    return tuple(part.detach() for part in parts) if isinstance(state, tuple) else state.detach()
+    return state.detach() if isinstance(state, Tensor) else tuple(part.detach() for part in parts)
 
 
 def minibatches(
@@ -205,31 +210,35 @@ def without_empty(sequences: Sequence[Piece]) -> tuple[list[Piece], int]:
     return kept, len(sequences) - len(kept)
 
 
-def last_valid(values: Tensor, lengths: Tensor) -> Tensor:
+def last_valid(values: Tensor, lengths: Sequence[int] | Tensor) -> Tensor:
     """What stands at the last real step of each row, at index length - 1.
 
     Shape:
         values (T, B, H), lengths (B,) each 1..T -> (B, H)
     """
-    _check_lengths(values, lengths)
-    return values[lengths - 1, torch.arange(values.shape[1])]
+    return values[_lengths(values, lengths) - 1, torch.arange(values.shape[1])]
 
 
-def reverse_valid(values: Tensor, lengths: Tensor) -> Tensor:
+def reverse_valid(values: Tensor, lengths: Sequence[int] | Tensor) -> Tensor:
     """Each row read backwards from its last real step; the padding stays behind it, so a backward pass never starts there.
 
     Shape:
         values (T, B, ...), lengths (B,) each 1..T -> the same shape. Twice gives the input back.
     """
-    _check_lengths(values, lengths)
+    real = _lengths(values, lengths)
     step = torch.arange(values.shape[0])[:, None]
-    source = torch.where(step < lengths, lengths - 1 - step, step)
+    source = torch.where(step < real, real - 1 - step, step)
     return values[source, torch.arange(values.shape[1])]
 
 
-def _check_lengths(values: Tensor, lengths: Tensor) -> None:
-    if lengths.shape != values.shape[1:2] or int(lengths.min()) < 1 or int(lengths.max()) > values.shape[0]:
+def _lengths(values: Tensor, lengths: Sequence[int] | Tensor) -> Tensor:
+    """The lengths (B,) as int64. Raises ``ValueError`` unless there is one for each row, whole and between 1 and T."""
+    given = torch.as_tensor(lengths)
+    whole = given.to(torch.int64)
+    fits = given.shape == values.shape[1:2] and bool(((whole == given) & (whole >= 1) & (whole <= values.shape[0])).all())
+    if not fits:
         raise ValueError(
             f"{values.shape[1]} rows of {values.shape[0]} steps need as many lengths between 1 and {values.shape[0]}, "
-            f"got {lengths.tolist()}"
+            f"got {given.tolist()}"
         )
+    return whole

@@ -56,6 +56,12 @@ def test_ppl_01_kind_what_is_no_number_says_so():
     assert perplexity(torch.tensor(800.0)) == math.inf
 
 
+def test_ppl_01_kind_nor_does_a_sum_or_a_mean_of_large_ones():
+    assert mean_of_sequence_perplexities([[709.7], [709.7], [709.7]]) == math.inf
+    assert TokenLoss.of([[1e308, 1e308]]).mean == math.inf
+    assert math.isnan(TokenLoss.of([[math.inf, -math.inf]]).mean)
+
+
 def test_ppl_02_the_base_is_e():
     assert perplexity(4.25714770133) == pytest.approx(70.6083, abs=1e-3)
     assert 2 ** bits_per_token(4.25714770133) == pytest.approx(70.6083, abs=1e-3)
@@ -76,6 +82,15 @@ def test_ppl_05_per_token_and_mean_of_sequences_are_two_things():
 def test_ppl_06_chunks_weigh_by_their_tokens():
     loss = TokenLoss.of_mean(2.0, 512) + TokenLoss.of_mean(5.0, 12)
     assert loss.perplexity == pytest.approx(7.91454566626, abs=1e-9)
+
+
+def test_ppl_06_kind_a_chunk_of_no_tokens_weighs_nothing():
+    """Its mean is 0/0, which torch's cross-entropy gives for a row of nothing but padding."""
+    loss = TokenLoss.of_mean(math.nan, 0) + TokenLoss.of_mean(2.0, 3)
+    assert (loss.mean, loss.tokens) == (2.0, 3)
+    assert TokenLoss.of_mean(math.nan, 0).mean is None
+    with pytest.raises(ValueError, match="at least 0 tokens"):
+        TokenLoss.of_mean(1.0, -1)
 
 
 @pytest.mark.parametrize("form", [list, np.array, torch.tensor])
@@ -221,6 +236,11 @@ def test_bleu_13_tokens_are_compared_whole_and_clipped(candidate, reference, max
     assert bleu(candidate, reference, max_n) == pytest.approx(right, abs=1e-9)
 
 
+@pytest.mark.parametrize("form", [np.array, torch.tensor])
+def test_bleu_13_kind_tokens_may_stand_in_an_array(form):
+    assert bleu(form([1, 2, 5]), form([1, 2, 4]), 2) == bleu([1, 2, 5], [1, 2, 4], 2) > 0
+
+
 def test_bleu_08_kind_a_text_instead_of_tokens_is_refused():
     for candidate, reference in (("a b", ["a", "b"]), (["a", "b"], "a b")):
         for definition in ("textbook", "standard"):
@@ -330,6 +350,12 @@ def test_opt_06_clipping_is_visible_and_skips_what_has_no_gradient():
     assert clip_by_norm(clipped, 1.0)[1] == pytest.approx(1, abs=1e-9)
     for nothing in ([], [None, None], [torch.zeros(0)], [torch.zeros(3)]):
         assert clip_by_norm(nothing, 1.0)[1] == 0
+
+
+def test_opt_06_kind_whole_numbers_are_clipped_to_fractions():
+    for whole in (torch.tensor([3, 4]), np.array([3, 4]), [3, 4]):
+        assert clip_by_norm([whole], 1.0)[0][0].tolist() == pytest.approx([0.6, 0.8], abs=1e-9)
+        assert clip_by_value([whole], 0.5)[0].tolist() == [0.5, 0.5]
 
 
 def test_one_norm_over_all_as_torch_computes_it():

@@ -2,6 +2,7 @@
 
 from itertools import pairwise
 
+import numpy as np
 import pytest
 import torch
 from hypothesis import given
@@ -102,7 +103,8 @@ def test_starts_say_where_each_row_lies():
 def test_bat_02_a_state_of_another_batch_size_is_not_carried():
     H = torch.ones(1, 16, 3)
     assert carry(H, 3) is None
-    assert carry((H, H), 3) is None
+    assert carry((H, H), 3) is carry([H, H], 3) is None
+    assert [part.shape for part in carry([H, H], 16)] == [H.shape] * 2
     assert carry(None, 3) is None
     assert torch.equal(carry(H, 16), H)
 
@@ -175,6 +177,19 @@ def test_sizes_are_whole_numbers_above_0(wrong):
             random_sampling(range(50), *sizes, seeded(0))
 
 
+def test_bat_08_kind_sizes_may_be_numpys():
+    plan = Plan(length=np.int64(35), batch_size=np.int8(100), num_steps=np.int8(100))
+    assert plan.needed == 10_001
+    assert type(plan.needed) is int
+
+
+@BOTH
+def test_token_numbers_are_whole(cut):
+    for fractions in ([0.0, 1.5, 2.0], torch.tensor([0.0, 1.0, 2.0])):
+        with pytest.raises(ValueError, match="whole numbers"):
+            cut(fractions, 1, 1, seeded(0))
+
+
 def test_a_text_is_one_row():
     with pytest.raises(ValueError, match=r"one row of token numbers, got the shape \(2, 2\)"):
         random_sampling([[1, 2], [3, 4]], 1, 1, seeded(0))
@@ -240,6 +255,16 @@ def test_bat_14_kind_padding_changes_no_state_at_a_real_step():
     for row, length in enumerate(lengths):
         assert torch.equal(one[:length, row], two[:length, row])
     assert torch.equal(reverse_valid(reverse_valid(X, lengths), lengths), X)
+
+
+def test_bat_13_kind_lengths_are_a_list_or_a_row_of_whole_numbers():
+    values = uniform(4, 2, 3)
+    for form in (list, lambda row: torch.tensor(row, dtype=torch.int32), lambda row: torch.tensor(row, dtype=torch.float64)):
+        torch.testing.assert_close(last_valid(values, form([4, 1])), torch.stack((values[3, 0], values[0, 1])))
+        torch.testing.assert_close(reverse_valid(values, form([4, 1]))[:, 0], values[:, 0].flip(0))
+    with pytest.raises(ValueError, match="between 1 and 4"):
+        last_valid(values, [1.5, 2])
+    assert last_valid(values[:, :0], []).shape == (0, 3)
 
 
 @pytest.mark.parametrize("lengths", [[0, 1], [1, 5], [1], [[1, 2]]])
