@@ -8,9 +8,11 @@ from engine.embedding_questions import EMBEDDINGS
 from engine.recurrent import questions as recurrent
 from engine.recurrent.asking import Question
 from engine.recurrent.truncation_questions import TRUNCATION
+from engine.sequences.questions import AUTOREGRESSION
 from engine.text.questions import TOKENS
 
 QUESTIONS: Final[dict[str, tuple[Question, ...]]] = {
+    "autoregression": AUTOREGRESSION,
     "tokens": TOKENS,
     "embeddings": EMBEDDINGS,
     "kernel_regression": KERNELS_ASKED,

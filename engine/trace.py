@@ -202,7 +202,7 @@ class Trace:
             return self.terms[scope + name]
         whole = self.aliases.get(scope + name, scope + name)
         symbol = self.tables[scope].get(name)
-        if symbol is not None and symbol.lag:
+        if symbol is not None and symbol.lag and whole not in self.inputs:  # all positions at once: it was fed in
             base = scope + name.removesuffix("_prev")
             before, states = self.start[base][np.newaxis], self.arrays[base]
             past = [states[1:], before] if scope in self.backward else [before, states[:-1]]

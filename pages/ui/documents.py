@@ -33,11 +33,11 @@ class Document:
         return max(number for number, start in enumerate(self.starts) if start <= max(character, 0))
 
 
-def keep(text: str) -> str:
-    """Store a text and return its name."""
+def keep(text: str, *, cut: bool = True) -> str:
+    """Store a text and return its name. One that is no prose (a table) is not cut into windows."""
     name = blake2b(text.encode(), digest_size=12).hexdigest()
     starts = [0]
-    while (end := starts[-1] + len(window(text, starts[-1]))) < len(text):
+    while cut and (end := starts[-1] + len(window(text, starts[-1]))) < len(text):
         starts.append(end)
     with _lock:
         _documents[name] = Document(text, tuple(starts))
