@@ -215,10 +215,11 @@ class TransformerLanguageModel(nn.Module):
         if self.positions is not None:
             table_rows(steps, self.context)
             return self.positions.W_p[:steps]
-        if len(self._codes) < steps or self._codes.dtype != self.dtype:
+        codes = self._codes  # whoever shares the model may put others there meanwhile
+        if len(codes) < steps or codes.dtype != self.dtype:
             with torch.no_grad():
-                self._codes = SINUSOIDAL.run(self.position_inputs(max(steps, self.context)))[0]["P"]
-        return self._codes[:steps]
+                codes = self._codes = SINUSOIDAL.run(self.position_inputs(max(steps, self.context)))[0]["P"]
+        return codes[:steps]
 
     def forward(self, ids: Tensor) -> Tensor:
         """The fast path: scores Y (T, B, V), the same numbers as the equations give, values and gradients."""
