@@ -10,7 +10,7 @@ from engine.diagram import wires
 from engine.equation import set_to
 from engine.language_models import KINDS, language_model
 from engine.training.batch import TextBatches
-from engine.training.loop import TrainingConfig, mean_loss, train
+from engine.training.loop import Training, TrainingConfig, mean_loss, train
 from engine.training.trainee import Windows, trainee
 from engine.transformer.blocks import block_circuit
 from engine.transformer.language_model import TransformerLanguageModel
@@ -367,3 +367,17 @@ def test_models_are_made_by_name():
         language_model("parrot", V)
     with pytest.raises(TypeError):
         language_model("transformer", V, hidden_size=3)
+
+
+def test_a_training_that_is_taken_up_again_goes_on_with_the_same_numbers():
+    def begun(seed):
+        model = TransformerLanguageModel(V, 8, 1, 2, context=7, positions="learned", generator=seeded(seed))
+        source = TextBatches(ids=tokens(200, 1)[:, 0], batch_size=3, num_steps=7, sampling="sequential")
+        return Training(model, source, TrainingConfig(steps=9, learning_rate=0.01), seeded(6))
+
+    whole, first, second = begun(1), begun(1), begun(2)
+    losses = [whole.advance().loss for _ in range(9)]
+    assert [first.advance().loss for _ in range(4)] == losses[:4]
+    second.restore(first.snapshot())
+    assert [second.advance().loss for _ in range(5)] == losses[4:]
+    assert all(torch.equal(*pair) for pair in zip(whole.model.parameters(), second.model.parameters(), strict=True))
