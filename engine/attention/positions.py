@@ -123,10 +123,17 @@ def checked_width(width: int) -> int:
     return width
 
 
+def checked_base(base: float) -> float:
+    """The base of the wavelengths, above 0. Raises ``ValueError``."""
+    if not 0 < base < math.inf:
+        raise ValueError(f"the base of the wavelengths is a number above 0, not {base}")
+    return base
+
+
 def frequencies(width: int, base: float = BASE) -> Tensor:
     """Radians for each step of a position, one number for each pair of columns: base^(-2j/d). (ceil(width / 2),)"""
     pairs = torch.arange((checked_width(width) + 1) // 2, dtype=torch.float64)
-    return base ** (-2 * pairs / width)
+    return checked_base(base) ** (-2 * pairs / width)
 
 
 def wavelengths(width: int, base: float = BASE) -> Tensor:
@@ -141,7 +148,7 @@ def sinusoidal_inputs(positions: Any, width: int, base: float = BASE) -> Values:
         "i": numbered(positions).unsqueeze(-1),
         "j": pairs,
         "j_full": pairs[: width // 2],
-        "base": torch.tensor(base, dtype=torch.float64),
+        "base": torch.tensor(checked_base(base), dtype=torch.float64),
         "d": torch.tensor(float(width), dtype=torch.float64),
     }
 
@@ -193,9 +200,9 @@ def learned(positions: int | Tensor | Any, W_p: Tensor) -> Tensor:
 def table_rows(positions: int | Tensor | Any, size: int) -> Tensor:
     """Whole positions (n, 1) inside a table of ``size`` rows. Raises ``ValueError`` with both numbers."""
     given = numbered(positions)
-    if bool((given != given.round()).any()) or int(given.min()) < 0:
+    if bool(((given != given.round()) | (given < 0)).any()):
         raise ValueError("a learned position is a whole number from 0")
-    if int(given.max()) >= size:
+    if bool((given >= size).any()):
         raise ValueError(
             f"{int(given.max()) + 1} positions are needed, and the table of learned positions ends after {size}: "
             "nothing was learned about those beyond"

@@ -121,7 +121,7 @@ class Score:
         Q, K, *learned = numbers(Q, K, *(given[name] for name in self.weights))
         weights = dict(zip(self.weights, learned, strict=True))
         for name, tensor in (("queries", Q), ("keys", K)):
-            if tensor.ndim < 2:
+            if tensor.ndim < 2 or tensor.shape[-1] < 1:
                 raise ValueError(f"{name} are (..., number, width), not {tuple(tensor.shape)}")
         if self.equal_widths and Q.shape[-1] != K.shape[-1]:
             raise ValueError(
@@ -215,23 +215,26 @@ def _prepared(
     if len(shape) > 4:
         raise ValueError(f"attention has at most the axes (batch, heads, queries, keys), not {len(shape)}")
     if mask is not None:
-        inputs["M"] = fitted(mask, shape)
+        inputs["M"] = M = fitted(mask, shape)
+        V = _readable(V, M.any(dim=-2))
+        if "K" in inputs:
+            inputs |= {"Q": _readable(Q, M.any(dim=-1)), "K": _readable(K, M.any(dim=-2))}
     if temperature is not None:
         if not 0 < temperature < float("inf"):
             raise ValueError(f"a temperature is above 0, not {temperature}")
         inputs["tau"] = torch.tensor(temperature, dtype=V.dtype)
-    inputs["V"] = _readable(V, inputs.get("M"))
+    inputs["V"] = V
     names = score_table(("", "B", "BN")[len(shape) - 2], chosen.name if chosen else "")
     return attention_circuit(chosen, mask is not None, temperature is not None), inputs, learned, names
 
 
-def _readable(V: Tensor, mask: Tensor | None) -> Tensor:
-    """The values, with 0 for what is no number and hidden from every query: 0 times NaN would be NaN."""
-    finite = V.isfinite()
-    if mask is None or bool(finite.all()):
-        return V
-    seen = mask.any(dim=-2).unsqueeze(-1)
-    return torch.where(finite | seen, V, 0.0)
+def _readable(rows: Tensor, used: Tensor) -> Tensor:
+    """Queries, keys or values (..., n, width), with 0 for what is no number in rows that take no part (``used`` False).
+
+    0 times NaN would be NaN, in what is read or in the gradients.
+    """
+    finite = rows.isfinite()
+    return rows if bool(finite.all()) else torch.where(finite | used.unsqueeze(-1), rows, 0.0)
 
 
 def attention(

@@ -211,6 +211,21 @@ def test_a_hidden_score_or_value_that_is_no_number_does_no_harm():
     close(O, attend(Q, K[:2], V[:2])["O"], 1e-12)
 
 
+@pytest.mark.parametrize("bad", [math.nan, INF])
+def test_att_02_kind_rows_that_take_no_part_give_no_gradient_that_is_no_number(bad):
+    """A key and a value hidden from all, and a query that sees nothing, may hold anything."""
+    mask = torch.tensor([[0, 0, 0], [1, 1, 0], [1, 1, 0]])
+    Q, K, V = (uniform(3, 4, seed=n) for n in (1, 2, 3))
+    for spoilt, row in ((Q, 0), (K, 2), (V, 2)):
+        spoilt[row] = bad
+    live = [tensor.requires_grad_() for tensor in (Q, K, V)]
+    gradients = torch.autograd.grad(attention(*live, mask=mask)["O"].sum(), live)
+    sound = [tensor.detach().nan_to_num(0.5, 0.5).requires_grad_() for tensor in live]
+    wanted = torch.autograd.grad(attention(*sound, mask=mask)["O"].sum(), sound)
+    for found, right in zip(gradients, wanted, strict=True):
+        close(found, right, 1e-12)
+
+
 def test_a_score_or_value_that_counts_and_is_no_number_is_an_error():
     Q, K, V = (uniform(3, 4, seed=n) for n in (1, 2, 3))
     for tensor in (Q, K, V):

@@ -72,6 +72,14 @@ def test_pe_04_positions_beyond_a_prepared_table():
     with pytest.raises(ValueError, match=r"207 positions are needed.*ends after 200"):
         learned(207, table)
     assert learned(200, table).shape == (200, 4)
+    assert learned([], table).shape == sinusoidal([], 4).shape == (0, 4)
+
+
+@pytest.mark.parametrize("base", [0.0, -10000.0, math.nan, math.inf])
+def test_pe_06_kind_a_base_without_waves_is_refused(base):
+    for ask in (lambda: sinusoidal(3, 4, base=base), lambda: rotary(torch.ones(2, 4), base=base), lambda: frequencies(4, base)):
+        with pytest.raises(ValueError, match="base of the wavelengths"):
+            ask()
 
 
 def test_pe_06_the_frequencies_are_the_papers():
