@@ -1,5 +1,5 @@
 # make run            set up and open the app                 PORT=8501 HOST=127.0.0.1
-# make test           set up and run every test               ARGS="-k vocabulary"
+# make test           set up and run every test               ARGS="-k vocabulary"  JOBS=2
 # make lint           ruff (check and format) and mypy
 # make bench          speed of training, of the stage and of the pages, measured in one run
 # make bake NAME      train a shipped checkpoint again (also: make bake NAME=lstm)
@@ -8,6 +8,7 @@ PYTHON ?= python3
 PORT ?= 8501
 HOST ?= 127.0.0.1
 ARGS ?=
+JOBS ?= 2
 
 VENV := .venv
 PY := $(VENV)/bin/python
@@ -61,7 +62,7 @@ endef
 export OPEN_WHEN_READY
 
 test: $(DEV) $(DATA) browser
-	$(PY) -m pytest $(ARGS)
+	$(PY) -m pytest --numprocesses $(JOBS) --dist loadfile $(ARGS)
 
 browser: $(DEV)
 	@$(PY) -m tests.browsing
