@@ -4,6 +4,7 @@ from typing import Final
 
 from engine.attention.head_questions import HEADS
 from engine.attention.kernel_questions import KERNELS_ASKED
+from engine.attention.order_questions import POSITIONS
 from engine.embedding_questions import EMBEDDINGS
 from engine.recurrent import questions as recurrent
 from engine.recurrent.asking import Question
@@ -17,5 +18,6 @@ QUESTIONS: Final[dict[str, tuple[Question, ...]]] = {
     "embeddings": EMBEDDINGS,
     "kernel_regression": KERNELS_ASKED,
     "multihead": HEADS,
+    "positions": POSITIONS,
     "truncation": TRUNCATION,
 } | recurrent.QUESTIONS

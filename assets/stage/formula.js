@@ -56,6 +56,10 @@ export function fillSlots(formula, value) {
   }
   for (const slot of formula.querySelectorAll("[data-slot]")) {
     const number = value(slot.getAttribute("data-slot"));
+    if (Number.isNaN(number)) {
+      slot.textContent = "\u2026"; // this cell owes nothing to it
+      continue;
+    }
     const text = formatNumber(signed.has(slot) ? Math.abs(number) : number);
     const wrapped = slot.hasAttribute("data-wrap") && number < 0 && !signed.has(slot) && !leads(slot);
     slot.textContent = wrapped ? `(${text})` : text;

@@ -59,7 +59,7 @@ export function paintMap(canvas, { trace, name, state, value, ramp, width, heigh
   const ink = canvas.getContext("2d");
   const image = new ImageData(columns, rows);
   const covered = [];
-  const masked = trace.axes(name).endsWith("TS");
+  const masked = trace.masks(name);
   const numbers = width / columns >= READABLE[0] && height / rows >= READABLE[1];
   const written = [];
   for (let row = 0; row < rows; row += 1) {

@@ -16,7 +16,7 @@ const LABEL = 12; // px that a line of text needs
 const LONGEST = 88; // px of a label
 
 export const arrayOf = (spec, trace, state) => {
-  if (spec.array) return spec.array;
+  if (spec.array) return spec.instead && state.symbol === spec.array ? spec.instead : spec.array; // the chosen map stands above
   const follows = (name) => trace.has(name) && trace.array(name).shape.length > 1;
   return follows(state.symbol) ? state.symbol : trace.header.map;
 };
@@ -71,7 +71,7 @@ export function createMatrix(parent, context, spec = {}) {
     if (!now.peek || Object.entries(place).some(([part, index]) => now.peek[part] !== index)) actions.peek(place);
     const full = { ...now, ...place };
     const number = value(full);
-    const hidden = trace.axes(name).endsWith("TS") && trace.hidden(full);
+    const hidden = trace.masks(name) && trace.hidden(full);
     if (Number.isNaN(number)) return tip.show(event, words.no_number, told(full));
     const text = now.view === "difference" ? formatDifference(number) : formatNumber(number);
     return tip.show(event, hidden ? `${text} · ${words.masked}` : text, told(full));
@@ -191,7 +191,7 @@ export function createMatrix(parent, context, spec = {}) {
 
   function drawEmpties() {
     const found = [];
-    if (trace.axes(name).endsWith("TS")) {
+    if (trace.masks(name)) {
       for (let row = 0; row < axes.rows.count; row += 1) {
         if (!trace.empty({ ...store.get(), step: row })) continue;
         const line = element("div", { class: "empty-row", text: size[1] / axes.rows.count >= LABEL ? words.empty_row : "" });
@@ -231,7 +231,7 @@ export function createMatrix(parent, context, spec = {}) {
         drawTitle();
         drawEmpties();
         paint();
-        key.show([name], rampOf(), trace.axes(name).endsWith("TS") && Boolean(trace.header.mask));
+        key.show([name], rampOf(), trace.masks(name));
       }
       const [across, down] = [size[0] / axes.columns.count, size[1] / axes.rows.count];
       const row = axes.rows.axis === "1" ? 0 : Math.min(state[partOf(axes.rows.axis)], axes.rows.count - 1);
@@ -251,8 +251,8 @@ export function createMatrix(parent, context, spec = {}) {
         cutter.setAttribute("aria-valuemax", String(trace.size("cut") - 1));
       }
       const here = value(state);
-      const empty = trace.axes(name).endsWith("TS") && trace.empty(state);
-      const hidden = trace.axes(name).endsWith("TS") && trace.hidden(state);
+      const empty = trace.masks(name) && trace.empty(state);
+      const hidden = trace.masks(name) && trace.hidden(state);
       const text = state.view === "difference" ? formatDifference(here) : formatNumber(here);
       setText(says, Number.isNaN(here) ? `${told(state)}: ${words.no_number}` : `${told(state)}: ${text}${empty ? ` · ${words.empty_row}` : hidden ? ` · ${words.masked}` : ""}`);
       field.setAttribute("aria-label", `${trace.header.symbols[name]?.name ?? name}. ${words.map_keys}`);

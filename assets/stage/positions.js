@@ -94,6 +94,11 @@ export class Positions extends Trace {
     });
   }
 
+  /** Whether the mask speaks of a symbol's cells: the symbol has all axes of the mask. */
+  masks(name) {
+    return Boolean(this.header.mask) && this.axes(name).endsWith(this.axes(this.header.mask));
+  }
+
   /** Whether a mask hides a cell. */
   hidden(place) {
     return Boolean(this.header.mask) && this.number(this.header.mask, place) === 0;

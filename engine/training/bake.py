@@ -7,6 +7,7 @@ A recipe is everything that decides the weights. One thread; the same machine an
 from __future__ import annotations
 
 import argparse
+import importlib
 import sys
 import time
 from collections.abc import Callable, Mapping
@@ -97,6 +98,16 @@ RECIPES: Mapping[str, Recipe] = MappingProxyType(
         "recall-bias-2": _recall_model(2.0),
     }
 )
+
+
+# Checkpoints of single lessons, each with a ``bake(name)`` and its ``NAMES`` in a module of its own.
+ELSEWHERE = ("engine.attention.bake_order",)
+
+
+def elsewhere() -> dict[str, Callable[[str], None]]:
+    """What the modules of single lessons can bake, by name."""
+    modules = [importlib.import_module(module) for module in ELSEWHERE]
+    return {name: module.bake for module in modules for name in module.NAMES}
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -255,14 +266,17 @@ def write_excerpt() -> None:
 def main(arguments: list[str]) -> int:
     """The command line."""
     parser = argparse.ArgumentParser(prog="python -m engine.training.bake", description="Train the shipped checkpoints.")
-    parser.add_argument(
-        "names", nargs="+", choices=[*RECIPES, "held-out"], metavar="NAME", help=", ".join([*RECIPES, "held-out"])
-    )
+    others = elsewhere()
+    known = [*RECIPES, *others, "held-out"]
+    parser.add_argument("names", nargs="+", choices=known, metavar="NAME", help=", ".join(known))
     names = parser.parse_args(arguments).names
     torch.set_num_threads(1)
     for name in names:
         if name == "held-out":
             write_excerpt()
+            continue
+        if name in others:
+            others[name](name)
             continue
         start = time.monotonic()
 

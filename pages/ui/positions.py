@@ -12,7 +12,7 @@ A view is a dictionary with ``view``, the ``area`` it stands in (time, side, nex
 
 =========== ==========================================================================================================
 matrix      the large map of the chosen symbol; ``array`` fixes it to one. ``title``, and ``cut``: "rows" or "columns" for a
-            line that can be dragged (its axis is C, ``cut_label`` its name)
+            line that can be dragged (its axis is C, ``cut_label`` its name); ``instead`` is shown while ``array`` is chosen
 multiples   the maps of all heads side by side; with ``heads_symbol`` each has switches that take it out or keep it alone
 panel       formulas, and the chosen one read with this cell's numbers
 terms       what the chosen number is a sum of: two vectors, their products and the sum; of a softmax the whole row

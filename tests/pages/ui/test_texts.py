@@ -14,6 +14,7 @@ from engine.recurrent.language_model import RecurrentLanguageModel
 from engine.recurrent.lstm import LSTM
 from engine.text.display import shorten, visible
 from engine.trace import Trace
+from pages.ui import ordering
 from pages.ui.check import Wording
 from pages.ui.texts import LESSONS, PLACE, Token, fill, sections, token
 from pages.ui.words import LANGUAGES
@@ -28,6 +29,8 @@ def trace_of(lesson: str) -> Trace | None:
     generator = torch.Generator().manual_seed(1)
     if lesson == "kernel_regression":
         return regress([0.5], [0.0, 1.0], [2.0, 3.0])
+    if lesson == "positions":
+        return ordering.reference()
     if lesson == "multihead":
         return MultiHeadAttention(6, 2, generator=generator).trace(torch.rand(4, 6, generator=generator))
     if lesson in ("rnn", "deep_rnn"):
