@@ -48,6 +48,18 @@ OUTPUT_TABLE = table(
 CELLS: dict[str, type[RecurrentModel]] = {"rnn": RNN, "gru": GRU, "lstm": LSTM}
 
 
+def checked_ids(ids: Tensor, size: int) -> Tensor:
+    """Token numbers (T, B) of any whole dtype as int64. Raises ``ValueError`` unless they are from 0 to ``size`` - 1."""
+    fractions = ids.is_floating_point() or ids.is_complex() or ids.dtype == torch.bool
+    if ids.ndim != 2 or ids.shape[0] < 1 or ids.shape[1] < 1 or fractions:
+        kind = "" if not fractions else f" of {ids.dtype}"
+        raise ValueError(f"ids must be (steps >= 1, batch >= 1) of whole numbers, time first, not {tuple(ids.shape)}{kind}")
+    low, high = int(ids.min()), int(ids.max())
+    if low < 0 or high >= size:
+        raise ValueError(f"token number {low if low < 0 else high} is outside the vocabulary of {size} tokens")
+    return ids.to(torch.int64)
+
+
 class RecurrentLanguageModel(nn.Module):
     """Scores of the next token after each token.
 
@@ -80,14 +92,8 @@ class RecurrentLanguageModel(nn.Module):
         return dict(self.output.named_parameters())
 
     def checked(self, ids: Tensor) -> Tensor:
-        """The ids. Raises ``ValueError`` unless they are (steps, batch) whole numbers from 0 to V - 1."""
-        if ids.ndim != 2 or ids.shape[0] < 1 or ids.shape[1] < 1 or ids.is_floating_point():
-            raise ValueError(f"ids must be (steps >= 1, batch >= 1) of whole numbers, time first, not {tuple(ids.shape)}")
-        low, high = int(ids.min()), int(ids.max())
-        if low < 0 or high >= self.vocabulary_size:
-            wrong = low if low < 0 else high
-            raise ValueError(f"token number {wrong} is outside the vocabulary of {self.vocabulary_size} tokens")
-        return ids
+        """The ids as int64. Raises ``ValueError`` unless they are (steps, batch) whole numbers from 0 to V - 1."""
+        return checked_ids(ids, self.vocabulary_size)
 
     def forward(self, ids: Tensor, state: State | None = None) -> tuple[Tensor, State]:
         """The fast path: scores (T, B, V) and the state after the last token."""

@@ -42,8 +42,9 @@ class TrainingConfig:
     def __post_init__(self) -> None:
         if self.optimizer not in ("sgd", "adam") or self.schedule not in ("constant", "cosine"):
             raise ValueError(f"no such optimizer or schedule: {self.optimizer!r}, {self.schedule!r}")
-        if self.steps < 0 or self.warmup < 0 or self.held_out_every < 0:
-            raise ValueError("numbers of steps must not be negative")
+        counts = (self.steps, self.warmup, self.held_out_every)
+        if any(isinstance(count, bool) or not isinstance(count, int) or count < 0 for count in counts):
+            raise ValueError(f"numbers of steps must be whole and not negative, not {counts}")
         if not 0 <= self.learning_rate < math.inf or not self.max_norm > 0 or not 0 <= self.final_rate <= 1:
             raise ValueError("learning_rate must not be below 0, max_norm must be above 0, final_rate must lie in 0..1")
 
@@ -120,13 +121,15 @@ class Training:
         self.step, self.tokens, self.ended = 0, 0, False
 
     def advance(self) -> TrainingEvent | None:
-        """One step; None where the run has come to its end or has diverged."""
-        if self.ended or self.step >= self.config.steps:
+        """One step; None where the run has come to its end or has diverged. Raises ``ValueError`` where nothing is asked."""
+        if self.ended or self.step >= self.config.steps or (batch := next(self.batches, None)) is None:
             return None
         self.step += 1
         parameters, config = self.trained.parameters, self.config
-        batch, rate = next(self.batches), config.rate(self.step)
-        self.tokens += int((batch.Y != IGNORED).sum())
+        rate, targets = config.rate(self.step), int((batch.Y != IGNORED).sum())
+        if not targets:
+            raise ValueError(f"the minibatch of step {self.step} has no target that counts: it is nothing but padding")
+        self.tokens += targets
         begin = carry(self.state, batch.X.shape[1]) if batch.carries else None
         scores, self.state = self.trained.scores(batch.X, begin)
         mean = mean_loss_of(scores, batch)

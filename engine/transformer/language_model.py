@@ -33,7 +33,7 @@ from engine.attention.positions import (
 )
 from engine.equation import Circuit, Interventions, Nested, Values, equation
 from engine.operations import sqrt
-from engine.recurrent.language_model import P, Y
+from engine.recurrent.language_model import P, Y, checked_ids
 from engine.recurrent.stack import fresh_generator, uniform_parameters
 from engine.symbols import GATE, Symbol, symbol, table
 from engine.trace import Trace
@@ -167,20 +167,15 @@ class TransformerLanguageModel(nn.Module):
         return dict(self.named_parameters())
 
     def checked(self, ids: Tensor) -> Tensor:
-        """The ids. Raises ``ValueError`` unless they are (steps, batch) whole numbers from 0 to V - 1."""
-        if ids.ndim != 2 or ids.shape[0] < 1 or ids.shape[1] < 1 or ids.is_floating_point():
-            raise ValueError(f"ids must be (steps >= 1, batch >= 1) of whole numbers, time first, not {tuple(ids.shape)}")
-        low, high = int(ids.min()), int(ids.max())
-        if low < 0 or high >= self.vocabulary_size:
-            wrong = low if low < 0 else high
-            raise ValueError(f"token number {wrong} is outside the vocabulary of {self.vocabulary_size} tokens")
-        return ids
+        """The ids as int64. Raises ``ValueError`` unless they are (steps, batch) whole numbers from 0 to V - 1."""
+        return checked_ids(ids, self.vocabulary_size)
 
     # ------------------------------------------------------------------------------------------------------ equations
 
     def given(self, ids: Tensor) -> Values:
         """What the equations read beside the weights."""
-        steps, dtype = self.checked(ids).shape[0], self.dtype
+        ids, dtype = self.checked(ids), self.dtype
+        steps = ids.shape[0]
         given: Values = {
             "X": functional.one_hot(ids.t(), self.vocabulary_size).to(dtype),
             "d": torch.tensor(float(self.width), dtype=dtype),
@@ -223,7 +218,8 @@ class TransformerLanguageModel(nn.Module):
 
     def forward(self, ids: Tensor) -> Tensor:
         """The fast path: scores Y (T, B, V), the same numbers as the equations give, values and gradients."""
-        steps, batch = self.checked(ids).shape
+        ids = self.checked(ids)
+        steps, batch = ids.shape
         vectors = functional.embedding(ids.t(), self.W_e) * math.sqrt(self.width)
         X = (vectors + self.codes(steps)).flatten(0, 1)
         for block in self.blocks:

@@ -272,6 +272,7 @@ def test_what_does_not_fit_is_refused_with_its_numbers():
         (torch.tensor([[-1]]), "token number -1"),
         (torch.tensor([1, 2]), "time first"),
         (torch.ones(2, 2), "whole numbers"),
+        (torch.ones(2, 2, dtype=torch.bool), "whole numbers"),
         (tokens(CONTEXT + 1), f"ends after {CONTEXT}"),
     ):
         with pytest.raises(ValueError, match=message):
