@@ -58,7 +58,8 @@ def curves(
     first = min(float(line.x[0]) for line in lines)
     last = max(float(line.x[-1]) for line in lines)
     room = (last - first or 1.0) * LABELS / (1 - LABELS)
-    x = across("x", [first, last + room], {"title": x_title, "grid": False, "tickCount": 8, "format": "d", "tickMinStep": 1})
+    x_axis = {"title": x_title, "values": _ticks(first, last), "format": "d", "labelOverlap": "greedy"}
+    x = across("x", [first, last + room], x_axis)
     y_axis = {"title": None, "grid": True, "gridColor": colours.hair, "tickCount": 5}
     y = up("y", [low, high], y_axis)
     layers: list[Spec] = []
@@ -114,6 +115,13 @@ def curves(
     return Figure(spec=whole, table=table, omitted=omitted)
 
 
+def _ticks(first: float, last: float, most: int = 8) -> list[float]:
+    """Round whole numbers from ``first`` to ``last``, at most about ``most`` of them."""
+    span = max(last - first, 1.0)
+    step = next(size for power in range(9) for size in (10**power, 2 * 10**power, 5 * 10**power) if span / size <= most)
+    return [float(at) for at in range(int(np.ceil(first / step)) * step, int(last) + 1, step)]
+
+
 def eigenvalues(
     values: Sequence[complex],
     *,
@@ -123,17 +131,25 @@ def eigenvalues(
     note: str = "",
     theme: Theme = "light",
 ) -> Figure:
-    """Eigenvalues in the complex plane with the unit circle. ``hover`` are the words for an eigenvalue and its modulus."""
+    """Eigenvalues, the largest first (its modulus is written beside it), in the complex plane with the unit circle.
+
+    ``hover`` are the words for an eigenvalue and its modulus.
+    """
     colours: Palette = palette(theme)
     reach = max(1.15, 1.1 * max((abs(value) for value in values), default=0.0))
     angles = np.linspace(0, 2 * np.pi, 121)
     circle = [{"x": float(np.cos(a)), "y": float(np.sin(a)), "order": i} for i, a in enumerate(angles)]
     axis = {"title": None, "grid": True, "gridColor": colours.hair, "values": [-1, 0, 1]}
     x, y = across("x", [-reach, reach], axis), up("y", [-reach, reach], axis)
+    # However wide the figure is drawn, a unit is as long across as it is upwards: the circle is round.
+    x["scale"] = {"nice": False, "zero": False} | {
+        f"domain{end}": {"expr": f"{sign * reach!r} * width / height"} for end, sign in (("Min", -1), ("Max", 1))
+    }
     points = [
         {"x": value.real, "y": value.imag, "value": _complex(value), "modulus": number(abs(value))}
         for value in map(complex, values)
     ]
+    largest = points[:1]
     shown = tooltip(("value", hover[0]), ("modulus", hover[1]))
     dot = {"type": "point", "filled": True, "size": 70, "opacity": 0.85, "color": colours.mark[role]}
     layers: list[Spec] = [
@@ -143,6 +159,11 @@ def eigenvalues(
             "encoding": {"x": x, "y": y, "order": {"field": "order", "type": "quantitative"}},
         },
         {"name": "hover", "data": data(*points), "mark": dot, "encoding": {"x": x, "y": y, "tooltip": shown}},
+        {
+            "data": data(*largest),
+            "mark": {"type": "text", "align": "left", "dx": 9, "dy": -9, "fontWeight": "bold", "color": colours.text[role]},
+            "encoding": {"x": x, "y": y, "text": {"field": "modulus", "type": "nominal"}},
+        },
     ]
 
     def table() -> Iterable[Row]:

@@ -6,17 +6,28 @@ from engine.data.tables import read_table
 from engine.notes import Note
 from engine.text.display import shorten
 from engine.text.reading import Reading, read_bytes
-from pages.ui import documents, forecasting, lesson, link
+from pages.ui import documents, forecasting, link
 from pages.ui.forecasting import AutoregressionConfig
 from pages.ui.words import words
 
 LIMIT_BYTES = 512 * 1024
 NAME = 40  # characters of a column's name
+PREVIEWED = 2  # lines of a table, for each encoding
 
 
 def series_source(config: AutoregressionConfig) -> None:
     """The choice of a series; below it what it is, the column of an uploaded table, and the file."""
-    lesson.control("series", config.choices["series"])
+    names = {name: words(f"series.{name}") for name in config.choices["series"]}
+    link.show("control-series", config.series)
+    st.selectbox(
+        words("series"),
+        list(names),
+        format_func=names.__getitem__,
+        key="control-series",
+        label_visibility="collapsed",
+        # A start is a place in one series.
+        on_change=lambda: link.change(series=st.session_state["control-series"], start=0, step=0),
+    )
     with st.container(horizontal=True, vertical_alignment="center", key="series-source"):
         found = forecasting.source(config)
         st.caption(_about(config, found))
@@ -66,7 +77,7 @@ def _file() -> None:
         with st.container(horizontal=True, vertical_alignment="center"):
             label = candidate.encoding.upper().replace("_", "-")
             st.button(label, key=f"table-{candidate.encoding}", on_click=_uploaded, args=(key, candidate.encoding))
-            st.text(candidate.preview)
+            st.text("\n".join(candidate.preview.split("\n")[:PREVIEWED]))
 
 
 def _read(key: str, encoding: str | None) -> Reading:

@@ -16,7 +16,7 @@ from engine.sequences import comparing, following
 from engine.sequences.autoregression import Fit, Model, WindowModel
 from engine.sequences.forecasts import HORIZONS, ClosedLoop, HorizonErrors, closed_loop
 from engine.sequences.questions import STEPS, ForecastRun
-from engine.text.display import shorten
+from engine.text.display import shorten, visible
 from engine.trace import Array, frozen
 from pages.ui import documents, link, positions
 from pages.ui.config import MAX_SEED, WHOLE, LessonConfig, choice, given_text, number
@@ -74,8 +74,8 @@ class AutoregressionConfig(LessonConfig):
         data = params.get("data", "")
         return cls(
             text=given_text(params, notes),
-            data=data if data.isalnum() and len(data) <= 32 and chosen["series"] == "own" else "",
-            column=number("column", params, 999, notes, shift=1) if chosen["series"] == "own" else 0,
+            data=data if data.isalnum() and len(data) <= 32 else "",
+            column=number("column", params, 999, notes, shift=1),
             model=model if model in MODELS else cls.model,
             seed=number("seed", params, MAX_SEED, notes),
             start=number("start", params, LONGEST - 1, notes, shift=1),
@@ -161,10 +161,15 @@ def _column(data: str, column: int, _found: Table) -> Source:  # noqa: ARG001 th
         return Source(series=None, notes=_found.notes)
     used = column if column in numeric else numeric[0]
     series, notes = column_series(_found, used, needed=comparing.LEAST)
-    notes = (*_found.notes, *notes)
+    notes = (*_found.notes, *map(_told, notes))
     if used != column:
         notes = (*notes, Note("series.column", {"used": used + 1}))
     return Source(series=None, notes=notes) if series is None else _cut(series, notes)
+
+
+def _told(note: Note) -> Note:
+    """A note in which a learner's cell can be seen, also an empty one."""
+    return note if "first" not in note.values else Note(note.key, {**note.values, "first": visible(str(note.values["first"]))})
 
 
 def _cut(series: Series, notes: tuple[Note, ...]) -> Source:

@@ -78,7 +78,7 @@ def _matrix(chain: MarkovChain, steps: int) -> None:
         note=words("figure.transitions.note", shown=shown, states=len(chain)),
         hover=(words("figure.transitions.to"), words("figure.token")),
         theme=show.theme(),
-        cell=15,
+        cell=14,
     )
     show.figure(drawn, "transitions")
 
