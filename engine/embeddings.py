@@ -102,14 +102,14 @@ class Pca:
 def pca(matrix: Tensor | Array, components: int = 3) -> Pca:
     """The map of a matrix (V, D) onto its first components (at most min(V, D)). A matrix of equal rows has shares of 0."""
     rows = _array(matrix)
-    mean = rows.mean(axis=0)
-    squares, axes = _principal(rows - mean)
+    centred, mean = _centred(rows)
+    squares, axes = _principal(centred)
     axes = axes[:components]
     signs = np.sign(axes[np.arange(len(axes)), np.argmax(np.abs(axes), axis=1)])
     axes = axes * np.where(signs == 0, 1, signs)[:, None]
     total = float(squares.sum())
     shares = squares[: len(axes)] / total if total > 0 else np.zeros(len(axes))
-    return Pca(coordinates=frozen((rows - mean) @ axes.T), shares=frozen(shares), axes=frozen(axes), mean=frozen(mean))
+    return Pca(coordinates=frozen(centred @ axes.T), shares=frozen(shares), axes=frozen(axes), mean=frozen(mean))
 
 
 def participation_ratio(matrix: Tensor | Array, *, centred: bool = False) -> float:
@@ -119,9 +119,16 @@ def participation_ratio(matrix: Tensor | Array, *, centred: bool = False) -> flo
     ``centred`` takes the mean row out first, which otherwise counts as a dimension of its own.
     """
     rows = _array(matrix)
-    squares, _ = _principal(rows - rows.mean(axis=0) if centred else rows)
+    squares, _ = _principal(_centred(rows)[0] if centred else rows)
     total = float(np.square(squares).sum())
     return float(squares.sum()) ** 2 / total if total > 0 else 0.0
+
+
+def _centred(rows: Array) -> tuple[Array, Array]:
+    """The rows less their mean, and the mean; measured from the first row, so that equal rows give exactly 0."""
+    away = rows - rows[0]
+    mean = away.mean(axis=0)
+    return away - mean, rows[0] + mean
 
 
 def _principal(rows: Array) -> tuple[Array, Array]:
@@ -160,7 +167,12 @@ def neighbours(matrix: Tensor | Array, wanted: int | Array, count: int = 10, *, 
         left_out.add(int(wanted))
         cosines = rows @ rows[wanted]
     else:
-        cosines = rows @ _unit(np.asarray(wanted, dtype=rows.dtype)[None])[0]
+        point = np.asarray(wanted, dtype=rows.dtype)
+        if point.shape != rows.shape[1:] or not np.isfinite(point).all():
+            raise ValueError(
+                f"neighbours are asked of a row's number or of {rows.shape[1]} finite numbers, not of {point.shape}"
+            )
+        cosines = rows @ _unit(point[None])[0]
     order = np.lexsort((np.arange(len(rows)), -cosines))
     best = [int(index) for index in order[: count + len(left_out)] if int(index) not in left_out][:count]
     return [Neighbour(index=index, cosine=float(cosines[index])) for index in best]
@@ -181,6 +193,9 @@ class Analogy:
 def analogy(matrix: Tensor | Array, a: int, b: int, c: int, count: int = 5) -> Analogy:
     """Complete a : b = c : ? among the rows of a matrix."""
     rows = _unit(_array(matrix, narrow=True))
+    for token in (a, b, c):
+        if not 0 <= token < len(rows):
+            raise IndexError(f"token number {token} has no row: there are {len(rows)}")
     point = rows[b] - rows[a] + rows[c]
     return Analogy(
         answers=tuple(neighbours(rows, point, count, without=(a, b, c))), plain=tuple(neighbours(rows, point, count))
@@ -188,8 +203,10 @@ def analogy(matrix: Tensor | Array, a: int, b: int, c: int, count: int = 5) -> A
 
 
 def _unit(rows: Array) -> Array:
-    sizes = np.linalg.norm(rows, axis=1, keepdims=True)
-    return np.asarray(rows / np.where(sizes > 0, sizes, 1))
+    largest = np.abs(rows).max(axis=1, keepdims=True)
+    scaled = rows / np.where(largest > 0, largest, 1)  # 1e20 squared is no float32
+    sizes = np.linalg.norm(scaled, axis=1, keepdims=True)
+    return np.asarray(scaled / np.where(sizes > 0, sizes, 1))
 
 
 def _tensor(matrix: Tensor | Array) -> Tensor:

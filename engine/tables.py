@@ -80,7 +80,9 @@ def number(value: np.floating | float) -> float:
     return float(str(value))
 
 
-def _cell(value: Cell) -> str:
+def _cell(value: Cell | np.generic) -> str:
+    if isinstance(value, np.generic):
+        value = number(value) if isinstance(value, np.floating) else value.item()
     if isinstance(value, str):
         return protected(value)
     if value is None or (isinstance(value, float) and math.isnan(value)):

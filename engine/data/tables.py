@@ -80,7 +80,7 @@ def read_table(text: str) -> Table:
     separator = _separator(text)
     # A quote that is never closed swallows the rest as one cell: then quotes are taken as letters.
     rows = _cells(text, separator, csv.QUOTE_MINIMAL)
-    if any(len(cell) > 10_000 for _, row in rows for cell in row):
+    if _unclosed(text, separator) or any(len(cell) > 10_000 for _, row in rows for cell in row):
         rows = _cells(text, separator, csv.QUOTE_NONE)
     if not rows:
         return Table(columns=(), notes=(Note("table.empty"),))
@@ -172,6 +172,16 @@ def _cells(text: str, separator: str, quoting: int) -> list[tuple[int, list[str]
     csv.field_size_limit(10_000_000)
     reader = csv.reader(io.StringIO(text, newline=""), delimiter=separator, quoting=quoting)  # type: ignore[arg-type]
     return [(reader.line_num, [cell.strip() for cell in row]) for row in reader if any(cell.strip() for cell in row)]
+
+
+def _unclosed(text: str, separator: str) -> bool:
+    """Whether a cell begins with a quote that nothing closes."""
+    try:
+        for _ in csv.reader(io.StringIO(text, newline=""), delimiter=separator, strict=True):
+            pass
+    except csv.Error as error:
+        return "unexpected end" in str(error)
+    return False
 
 
 def _comma_is_decimal(rows: Sequence[tuple[int, Sequence[str]]]) -> bool:

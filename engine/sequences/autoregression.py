@@ -89,8 +89,18 @@ class Scale:
 
     @classmethod
     def of(cls, values: Array) -> Scale:
-        deviation = float(np.std(values))
-        return cls(mean=float(np.mean(values)), deviation=deviation if deviation > 0 else 1.0)
+        """Measured from one of the values: equal ones have the deviation 0 (then 1 is taken) and not that of their rounding.
+
+        Raises ``ValueError`` for values that lie farther apart than the largest number.
+        """
+        point = float(values[0])
+        with np.errstate(over="ignore"):
+            away = np.asarray(values, dtype=np.float64) - point
+        largest = float(np.abs(away).max())
+        if not np.isfinite(largest):
+            raise ValueError("these values lie farther apart than the largest number there is")
+        deviation = largest * float(np.std(away / largest)) if largest else 0.0  # the square of 1e200 is no number
+        return cls(mean=point + float(np.mean(away)), deviation=deviation if deviation > 0 else 1.0)
 
     def to(self, values: Array | Tensor) -> Tensor:
         return (torch.tensor(np.asarray(values), dtype=torch.float64) - self.mean) / self.deviation

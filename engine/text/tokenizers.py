@@ -110,5 +110,5 @@ def _trained(text: str, vocabulary_size: int) -> "Tokenizer":
 
     tokenizer = Tokenizer(models.BPE())
     tokenizer.pre_tokenizer = pre_tokenizers.Split(Regex(_BPE_WORDS), behavior="isolated")
-    tokenizer.train_from_iterator([text], trainers.BpeTrainer(vocab_size=vocabulary_size, show_progress=False))
+    tokenizer.train_from_iterator([text], trainers.BpeTrainer(vocab_size=max(0, vocabulary_size), show_progress=False))
     return tokenizer

@@ -18,7 +18,7 @@ class Vocabulary:
     Args:
         tokens: tokens, or lists of tokens (lines, sentences). A plain string counts as its characters.
         min_freq: tokens that occur less often are left out and read as ``<unk>``.
-        reserved: tokens that must be there, in this order, whether or not the text has them.
+        reserved: tokens that must be there, in this order, whether or not the text has them; a string is one token.
         max_size: keep at most this many entries in all, the most frequent ones.
 
     ``counts`` holds how often each token occurs in the text, most frequent first, also those left out.
@@ -34,7 +34,7 @@ class Vocabulary:
     ) -> None:
         counted = Counter(_flat(tokens))
         ranked = sorted(counted.items(), key=lambda item: (-item[1], item[0]))
-        first = list(dict.fromkeys((UNKNOWN, *reserved)))
+        first = list(dict.fromkeys((UNKNOWN, *((reserved,) if isinstance(reserved, str) else reserved))))
         kept = [token for token, count in ranked if count >= min_freq and token not in first]
         if max_size is not None:
             if max_size < len(first):

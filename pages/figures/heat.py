@@ -208,7 +208,7 @@ def heat_map(
     ``scale`` makes the fixed scale (``lambda p: gate_scale(p, "query")``). Raises ``ValueError`` when rows and columns are not
     as many as the matrix has, or more than 256: a wrong label is worse than none.
     """
-    if values.shape != (len(rows), len(columns)):
+    if values.shape != (len(rows), len(columns)) or not values.size:
         raise ValueError(f"{len(rows)} row labels and {len(columns)} column labels do not fit a matrix of {values.shape}")
     if max(values.shape) > MAX_CELLS:
         raise ValueError(f"a matrix of {values.shape} is too large for one picture: choose a window of {MAX_CELLS}")

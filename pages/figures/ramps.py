@@ -5,6 +5,7 @@ the middle: the scales of the stage (assets/stage/scales.js), mixed in Oklab as 
 """
 
 import base64
+import math
 import struct
 import zlib
 from collections.abc import Sequence
@@ -77,7 +78,7 @@ def symmetric_limit(values: Array) -> float:
     """The next power of two at or above the largest size: a fixed limit for values that have no bound; at least 1."""
     finite = np.abs(values[np.isfinite(values)])
     largest = float(finite.max()) if finite.size else 1.0
-    return float(2.0 ** np.ceil(np.log2(max(largest, 1.0))))
+    return 2.0 ** min(math.ceil(math.log2(max(largest, 1.0))), 1023)
 
 
 @cache

@@ -63,9 +63,12 @@ def test_principal_components_against_the_covariance(shape):
 
 
 def test_equal_rows_have_no_direction():
-    found = pca(np.full((4, 3), 2.5), 2)
-    assert found.shares.tolist() == [0, 0]
-    assert np.abs(found.coordinates).max() < 1e-12
+    for count, value in ((4, 2.5), (4, 0.1), (50, 0.1)):
+        rows = np.full((count, 3), value)
+        found = pca(rows, 2)
+        assert found.shares.tolist() == [0, 0]
+        assert np.abs(found.coordinates).max() == 0
+        assert participation_ratio(rows, centred=True) == 0
 
 
 def test_effective_dimensions():
@@ -97,6 +100,17 @@ def test_neighbours_against_a_plain_loop():
     assert [(n.index, n.cosine) for n in neighbours(ties, 1, 9)] == [(0, 1.0), (2, 1.0), (3, 0.0)]
     with pytest.raises(IndexError, match="there are 13"):
         neighbours(MATRIX, 13)
+    for wrong in (np.array([np.nan] * 5), np.zeros(4)):
+        with pytest.raises(ValueError, match="finite numbers"):
+            neighbours(MATRIX, wrong)
+    with pytest.raises(IndexError, match="token number -1"):
+        analogy(MATRIX, -1, 0, 1)
+
+
+def test_rows_of_every_size_have_a_cosine():
+    for size in (1e-25, 1e25):
+        rows = np.array([[1.0, 0], [1, 1]], dtype=np.float32) * np.float32(size)
+        assert neighbours(rows, 0)[0].cosine == pytest.approx(np.sqrt(0.5))
 
 
 def test_an_analogy_and_what_the_usual_way_hides():

@@ -104,6 +104,8 @@ def test_any_text_comes_back(rows):
 
 def test_an_absent_value_is_an_empty_cell_and_zero_is_zero():
     assert read(to_csv([(0.0, None, float("nan"), float("inf"), 0)])) == [["0.0", "", "", "inf", "0"]]
+    numpys = (np.float32(0.1), np.float64("nan"), np.int64(3), np.str_("=1"))
+    assert read(to_csv([numpys])) == [["0.1", "", "3", "'=1"]]
     assert number(np.float32(0.1)) == 0.1
     assert number(np.float64(0.1)) == 0.1
 

@@ -104,6 +104,9 @@ def test_infinity_is_no_number():
 def test_a_quote_that_never_closes_does_not_swallow_the_file():
     table = read_table('x,y\n1,"a\n' + "2,b\n" * 5000)
     assert len(table.columns[0].values) == 5001
+    assert read_table('"a\n1\n2').columns[0].values.tolist() == [1, 2]
+    closed = read_table('a,"x\ny"\n1,2\n3,4')
+    assert [column.name for column in closed.columns] == ["a", "x\ny"]
 
 
 @given(st.text(max_size=200))

@@ -131,6 +131,19 @@ def test_the_scale_is_that_of_the_training_part():
     assert Scale.of(np.full(4, 2.0)) == Scale(mean=2.0, deviation=1.0)
 
 
+@pytest.mark.parametrize("value", [0.1, 1e8 + 0.1, -1e300, 0.0])
+def test_ln_05_kind_a_training_part_of_equal_values_is_not_divided_by_its_rounding(value):
+    scale = Scale.of(np.full(1000, value))
+    assert (scale.mean, scale.deviation) == (value, 1.0)
+
+
+def test_ln_05_kind_values_of_every_size_have_a_deviation():
+    for size in (1e-200, 1.0, 1e200):
+        assert Scale.of(np.array([-size, size])).deviation == pytest.approx(size, rel=1e-12)
+    with pytest.raises(ValueError, match="largest number"):
+        Scale.of(np.array([-1.5e308, 1.5e308]))
+
+
 def test_opt_08_a_rate_of_0_changes_nothing_and_one_without_value_is_refused():
     still = fit_mlp(SERIES, learning_rate=0.0, epochs=2, generator=seeded(1))
     assert still.losses[0] == pytest.approx(still.losses[1], abs=1e-12)

@@ -63,6 +63,7 @@ def test_numbers_may_come_as_tensor_or_array():
 def test_reserved_tokens_follow_unknown_in_their_order():
     vocabulary = Vocabulary("banana", reserved=["<pad>", "<bos>", "<eos>"])
     assert list(vocabulary) == [UNKNOWN, "<pad>", "<bos>", "<eos>", "a", "n", "b"]
+    assert list(Vocabulary("ab", reserved="<pad>")) == [UNKNOWN, "<pad>", "a", "b"]
 
 
 def test_reserved_tokens_that_stand_in_the_text_are_not_doubled():

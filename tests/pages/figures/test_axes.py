@@ -115,6 +115,9 @@ def test_ax_14_labels_that_do_not_fit_are_refused():
     assert {row: column for row, (column, _) in best.items()} == {"x": "q", "y": "p"}
     with pytest.raises(ValueError, match="do not fit"):
         heat_map(np.array(weights), list("abcde"), ["p", "q", "r"], scale=attention, title="", hover=WORDS)
+    for nothing in ((0, 1), (1, 0), (0, 0)):
+        with pytest.raises(ValueError, match="do not fit"):
+            drawn(np.zeros(nothing), ["x"] * nothing[0], ["y"] * nothing[1])
 
 
 def test_ax_15_rows_are_the_tokens_that_were_produced():

@@ -45,6 +45,7 @@ def test_ax_22_zero_is_in_the_middle_of_a_signed_scale():
 
 def test_limits_of_unbounded_values_are_powers_of_two():
     assert [symmetric_limit(np.array(v)) for v in ([0.2], [1.0], [-1.01], [2.0, np.nan], [3.0, -5.0], [])] == [1, 1, 2, 2, 8, 1]
+    assert symmetric_limit(np.array([1e308])) == 2.0**1023
 
 
 @THEMES
