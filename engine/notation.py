@@ -262,6 +262,12 @@ def math(content: str) -> str:
     return f'<math xmlns="http://www.w3.org/1998/Math/MathML"><mrow>{content}</mrow></math>'
 
 
+def part_mathml(node: Node, table: Table) -> str:
+    """A part of an equation as MathML, in short: of a function its name."""
+    short = node.kind == "call" and OPERATIONS[node.text].style != "index"
+    return math(f"<mi>{OPERATIONS[node.text].text}</mi>" if short else Writer(table=table).write(node))
+
+
 def mathml(equation: Equation, table: Table) -> str:
     """A whole equation as MathML, each symbol an element with ``data-symbol`` and ``data-role``."""
     return math(f"{symbol_mathml(table[equation.name])}<mo>=</mo>{Writer(table=table).write(equation.tree)}")

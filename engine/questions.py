@@ -5,6 +5,7 @@ from typing import Final
 from engine.attention.head_questions import HEADS
 from engine.attention.kernel_questions import KERNELS_ASKED
 from engine.attention.order_questions import POSITIONS
+from engine.attention.score_questions import SCORING
 from engine.embedding_questions import EMBEDDINGS
 from engine.recurrent import questions as recurrent
 from engine.recurrent.asking import Question
@@ -17,6 +18,7 @@ QUESTIONS: Final[dict[str, tuple[Question, ...]]] = {
     "tokens": TOKENS,
     "embeddings": EMBEDDINGS,
     "kernel_regression": KERNELS_ASKED,
+    "scoring": SCORING,
     "multihead": HEADS,
     "positions": POSITIONS,
     "truncation": TRUNCATION,

@@ -14,6 +14,7 @@ const WIDEST = 46; // px of a cell
 const HIGHEST = 440; // px of a map
 const LABEL = 12; // px that a line of text needs
 const LONGEST = 88; // px of a label
+const PATIENCE = 4000; // ms after which clicks count again although no answer came
 
 export const arrayOf = (spec, trace, state) => {
   if (spec.array) return spec.instead && state.symbol === spec.array ? spec.instead : spec.array; // the chosen map stands above
@@ -35,7 +36,9 @@ export function createMatrix(parent, context, spec = {}) {
   const grid = element("div", { class: "map-grid" }, element("span"), columnLabels, rowLabels, field);
   const foot = element("div", { class: "map-foot" });
   const says = element("p", { class: "map-says", "data-role": "says" });
-  const node = element("section", { class: "map", "data-map": spec.array ?? "" }, title, grid, foot, says);
+  const edit = element("button", { type: "button", class: "edit-points", "aria-pressed": "false", text: words.edit_mask });
+  const hint = element("p", { class: "note", text: words.edit_mask_how, hidden: true });
+  const node = element("section", { class: "map", "data-map": spec.array ?? "" }, title, hint, grid, foot, says);
   parent.append(node);
   const key = createKey(foot, context);
   let mean = null;
@@ -45,6 +48,8 @@ export function createMatrix(parent, context, spec = {}) {
   let linked = "";
   let size = [1, 1];
   let drawn = {};
+  let editing = false;
+  let timer = 0;
 
   const labelsOf = ({ axis, count }) => trace.header.labels[axis] ?? Array.from({ length: count }, (_, at) => String(at));
   const averaged = () => (store.get().mean && trace.header.means?.[name]) || null;
@@ -61,8 +66,31 @@ export function createMatrix(parent, context, spec = {}) {
   const choose = (x, y) => actions.pick(spec.array || name !== store.get().symbol ? { symbol: name, ...placeAt(x, y) } : placeAt(x, y));
   onDrag(field, (x, y) => {
     field.focus({ preventScroll: true });
-    choose(x, y);
-  }, choose);
+    if (editing) turn(placeAt(x, y));
+    else choose(x, y);
+  }, (x, y) => editing || choose(x, y));
+
+  // ------------------------------------------------------------------------------------------------- one's own mask
+
+  function settle() {
+    clearTimeout(timer);
+    node.classList.remove("waiting");
+  }
+
+  /** Ask for the cell to be hidden, or shown again; once, until the answer is there. */
+  function turn({ step, key: column }) {
+    if (node.classList.contains("waiting") || !trace.axes(name).endsWith("TS")) return;
+    node.classList.add("waiting");
+    timer = setTimeout(settle, PATIENCE);
+    context.send("touch", { key: trace.key, kind: "cell", row: step, at: column });
+  }
+
+  edit.onclick = () => {
+    editing = !editing;
+    edit.setAttribute("aria-pressed", String(editing));
+    hint.hidden = !editing;
+    field.classList.toggle("editing", editing);
+  };
   field.onmousemove = (event) => {
     if (event.target === cutter) return undefined;
     const at = field.getBoundingClientRect();
@@ -83,12 +111,18 @@ export function createMatrix(parent, context, spec = {}) {
   const told = (place) => whereParts(trace, words, place, new Set([axes.rows, axes.columns].filter(({ axis }) => axis !== "1").map(({ axis }) => partOf(axis))));
 
   field.onkeydown = (event) => {
-    const turn = { ArrowUp: ["rows", -1], ArrowDown: ["rows", 1], ArrowLeft: ["columns", -1], ArrowRight: ["columns", 1] }[event.key];
-    if (!turn || event.ctrlKey || event.metaKey || event.altKey || event.target !== field) return;
-    const { axis, count } = axes[turn[0]];
+    if (editing && (event.key === "Enter" || event.key === " ") && event.target === field) {
+      event.preventDefault();
+      event.stopPropagation();
+      turn(store.get());
+      return;
+    }
+    const way = { ArrowUp: ["rows", -1], ArrowDown: ["rows", 1], ArrowLeft: ["columns", -1], ArrowRight: ["columns", 1] }[event.key];
+    if (!way || event.ctrlKey || event.metaKey || event.altKey || event.target !== field) return;
+    const { axis, count } = axes[way[0]];
     event.preventDefault();
     event.stopPropagation();
-    if (axis !== "1") actions.pick({ [partOf(axis)]: clamp(store.get()[partOf(axis)] + turn[1], 0, count - 1) });
+    if (axis !== "1") actions.pick({ [partOf(axis)]: clamp(store.get()[partOf(axis)] + way[1], 0, count - 1) });
   };
 
   // ------------------------------------------------------------------------------------------------------ the cut
@@ -145,6 +179,7 @@ export function createMatrix(parent, context, spec = {}) {
       mean.show(store.get().mean ?? false);
       parts.push(element("span", { class: "space" }), mean.node);
     }
+    if (spec.editable) parts.push(element("span", { class: "space" }), edit);
     title.replaceChildren(...parts);
   }
 
@@ -209,9 +244,11 @@ export function createMatrix(parent, context, spec = {}) {
 
   return {
     node,
+    settle,
     load(next) {
       trace = next;
       drawn = {};
+      settle();
     },
     resize() {
       drawn = {};

@@ -71,7 +71,8 @@ export function createTerms(parent, context) {
     if (terms.kind === "row") rows = terms.names.map((name) => row(name, name));
     else {
       const names = [terms.left.name, terms.right.name];
-      rows = [row(names[0], "left"), row(names[1], "right"), row("", "products", [], element("span", { class: "times", text: "×" }))];
+      const label = ({ written }) => (written ? importMath(written) : undefined); // a part has no name of its own
+      rows = [row(names[0], "left", [], label(terms.left)), row(names[1], "right", [], label(terms.right)), row("", "products", [], element("span", { class: "times", text: "×" }))];
     }
     table.replaceChildren(...rows.map(({ made }) => made));
     if (terms.kind !== "row") table.append(element("p", { class: "term-sum" }));
@@ -98,8 +99,9 @@ export function createTerms(parent, context) {
     const products = left.map((number, place) => Math.fround(number * right[place]));
     setText(heading, sentence(words.terms_product, { count: left.length }));
     const tell = (place) => (terms.over === "S" ? whereParts(trace, words, { ...at, key: place }, new Set(["key"])) : sentence(words.at_unit, { unit: place }));
-    fill(rows[0], left, scales.of(terms.left.name), -1, tell);
-    fill(rows[1], right, scales.of(terms.right.name), -1, tell);
+    const ramp = (side) => scales.of(side.written ? side.array : side.name);
+    fill(rows[0], left, ramp(terms.left), -1, tell);
+    fill(rows[1], right, ramp(terms.right), -1, tell);
     fill(rows[2], products, scales.of(terms.part), -1, tell);
     setText(table.querySelector(".term-sum"), sentence(words.terms_sum, { sum: formatNumber(trace.slot(symbol, terms.part, at)) }));
   }

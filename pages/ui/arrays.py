@@ -63,7 +63,8 @@ def scale_of(symbol: Symbol, arrays: Sequence[Array]) -> Header:
     """Interval and role of a symbol: its own bounds, or its reach in place of infinity."""
     limit = reach(arrays)
     low, high = symbol.interval
-    return {"interval": [max(low, -limit), min(high, limit)], "role": symbol.role}
+    ends = [low if math.isfinite(low) else -limit, high if math.isfinite(high) else limit]
+    return {"interval": ends, "role": symbol.role}
 
 
 def strides(index: Array, axes: str) -> dict[str, int] | None:

@@ -167,6 +167,9 @@ class Packing:
             symbol = next(part.text for part in child.walk() if part.kind == "name")
             self.block.add(f"{name}/{side}", rows, "__")
             sides[side] = {"array": f"{name}/{side}", "strides": steps, "name": symbol}
+            if any(part.kind == "matmul" for part in child.walk()):  # no symbol, but a part: it is written as it stands
+                sides[side]["written"] = notation.part_mathml(child, self.table)
+                self.scales.setdefault(f"{name}/{side}", {"interval": [-reach([rows]), reach([rows])], "role": "state"})
         over = self.table[str(sides["left"]["name"])].axes[-1:]
         return {"kind": "product", "part": node.id, "length": int(left.shape[-1]), "over": over, **sides}
 
@@ -308,7 +311,8 @@ def _part(packing: Packing, part: str) -> None:
     axes = packing.trace.axes(packing.scope + name)
     whole = packing.trace[packing.scope + name]
     own = axes if array.ndim == whole.ndim else axes.replace("N", "")
-    own = own[len(own) - array.ndim :] if array.ndim <= len(own) else "_" * (array.ndim - len(own)) + own
+    more = "_" * (array.ndim - len(own))  # axes that the result has no more: summed over last, or first of all
+    own = own + more if more and array.shape[: len(own)] == whole.shape else more + own[max(len(own) - array.ndim, 0) :]
     values, kept = single(array, own, packing.batch)
     packing.block.add(part, values, kept)
     packing.scales[part] = {"interval": [-reach([values]), reach([values])], "role": packing.table[name].role}

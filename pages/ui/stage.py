@@ -185,12 +185,15 @@ def parse_place(value: Any) -> Place | None:
 
 @dataclass(frozen=True, kw_only=True)
 class Touch:
-    """What the learner has clicked at, where a view can be edited: ``add`` a point at (x, y), ``remove`` the point ``at``."""
+    """What the learner has clicked at, where a view can be edited: ``add`` a point at (x, y), ``remove`` the point ``at``, turn
+    the ``cell`` of a mask in ``row`` and column ``at``.
+    """
 
     kind: str
     x: float = 0.0
     y: float = 0.0
     at: int = 0
+    row: int = 0
 
 
 def parse_touch(value: Any) -> Touch | None:
@@ -200,6 +203,9 @@ def parse_touch(value: Any) -> Touch | None:
     kind, at = value.get("kind"), value.get("at")
     if kind == "remove" and _is_count(at):
         return Touch(kind="remove", at=at)
+    row = value.get("row")
+    if kind == "cell" and _is_count(row) and _is_count(at):
+        return Touch(kind="cell", row=row, at=at)
     x, y = value.get("x"), value.get("y")
     if kind == "add" and _is_number(x) and _is_number(y):
         return Touch(kind="add", x=float(x), y=float(y))

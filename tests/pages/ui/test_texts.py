@@ -8,6 +8,7 @@ import torch
 
 from engine.attention.kernel_regression import regress
 from engine.attention.multihead import MultiHeadAttention
+from engine.attention.scores import attend
 from engine.questions import QUESTIONS
 from engine.recurrent.gru import GRU
 from engine.recurrent.language_model import RecurrentLanguageModel
@@ -27,6 +28,8 @@ def trace_of(lesson: str) -> Trace | None:
     if lesson in PLAIN:
         return None
     generator = torch.Generator().manual_seed(1)
+    if lesson == "scoring":
+        return attend(*(torch.rand(3, 2, generator=generator) for _ in range(3)))
     if lesson == "kernel_regression":
         return regress([0.5], [0.0, 1.0], [2.0, 3.0])
     if lesson == "positions":

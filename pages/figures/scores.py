@@ -1,0 +1,113 @@
+"""Figures of the lesson on scores: numbers against a size, on two logarithmic axes."""
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from engine.tables import Row
+from pages.figures.figure import WIDTH, Figure, Spec, across, data, number, power, spec, tooltip, up
+from pages.figures.heat import OWN_COLOUR
+from pages.figures.palette import Theme, palette
+
+Array = NDArray[np.floating[Any]]
+HEIGHT = 260.0
+LABEL = 15.0  # pixels between two names
+LEAST = 1e-12  # what is 0 stands at the lower end of a logarithmic axis
+
+
+@dataclass(frozen=True, kw_only=True)
+class Series:
+    """Numbers at each size: a name, the role whose colour they have, and whether their line is dashed."""
+
+    name: str
+    values: Array
+    role: str
+    dashed: bool = False
+
+
+def size_lines(
+    sizes: Sequence[float],
+    lines: Sequence[Series],
+    *,
+    title: str,
+    note: str,
+    x_title: str,
+    y_title: str,
+    hover: tuple[str, str],
+    theme: Theme = "light",
+    width: int = WIDTH,
+) -> Figure:
+    """Lines over sizes, both axes logarithmic: a straight line is a power. ``hover`` are the words for size and number."""
+    colours = palette(theme)
+    logs = [np.log10(np.maximum(np.asarray(line.values, dtype=np.float64), LEAST)) for line in lines]
+    low, high = int(np.floor(min(float(each.min()) for each in logs))), int(np.ceil(max(float(each.max()) for each in logs)))
+    high = max(high, low + 1)
+    first, last = float(np.log10(sizes[0])), float(np.log10(sizes[-1]))
+    room = 190 / width
+    grid = {"grid": True, "gridColor": colours.hair}
+    every = max(1, len(sizes) // 6)
+    ticks = [float(np.log10(size)) for size in sizes[::every]]
+    named = {f"{tick:.4f}": f"{size:g}" for tick, size in zip(ticks, sizes[::every], strict=True)}
+    x = across(
+        "x",
+        (first, last + (last - first or 1.0) * room / (1 - room)),
+        grid | {"values": ticks, "labelExpr": "sizes[format(datum.value, '.4f')]", "title": x_title},
+    )
+    powers = list(range(low, high + 1))
+    step = max(1, len(powers) // 6)
+    y = up(
+        "y",
+        (low, high),
+        grid | {"values": powers[::step], "labelExpr": f"powers[datum.value - {low}]", "title": y_title},
+    )
+    colour = {"field": "color"} | OWN_COLOUR
+    layers: list[Spec] = []
+    hovered: list[Spec] = []
+    names: list[Spec] = []
+    for place, (line, each) in enumerate(zip(lines, logs, strict=True)):
+        rows = [
+            {
+                "x": float(np.log10(size)),
+                "y": float(value),
+                "name": line.name,
+                "size": f"{size:g}",
+                "value": number(float(real)),
+            }
+            for size, value, real in zip(sizes, each, line.values, strict=True)
+        ]
+        dash = {"strokeDash": [5, 4]} if line.dashed else {}
+        color = colours.mark[line.role]
+        mark = {"type": "line", "strokeWidth": 2, "color": color, "point": {"size": 24, "filled": True, "color": color}}
+        layers.append({"data": data(*rows), "mark": mark | dash, "encoding": {"x": x, "y": y}})
+        hovered += rows
+        names.append({"y": 4 + LABEL * place, "name": line.name, "color": colours.text[line.role]})
+    layers += [
+        {
+            "name": "hover",
+            "data": data(*hovered),
+            "mark": {"type": "point", "filled": True, "size": 120, "opacity": 0},
+            "encoding": {"x": x, "y": y, "tooltip": tooltip(("name", " "), ("size", hover[0]), ("value", hover[1]))},
+        },
+        {
+            "data": data(*names),
+            "mark": {"type": "text", "align": "left", "baseline": "top", "fontWeight": "bold"},
+            "encoding": {
+                "x": {"value": {"expr": f"width - {190 - 12}"}},
+                "y": {"field": "y", "type": "quantitative", "scale": None, "axis": None},
+                "text": {"field": "name", "type": "nominal"},
+                "color": colour,
+            },
+        },
+    ]
+
+    def table() -> Iterable[Row]:
+        yield ("size", *(line.name for line in lines))
+        for place, size in enumerate(sizes):
+            yield (float(size), *(float(line.values[place]) for line in lines))
+
+    params: dict[str, Any] = {"sizes": named, "powers": [power(k) for k in powers]}
+    whole = spec(layers, colours, height=HEIGHT, title=title, note=note, width=width, params=params)
+    return Figure(spec=whole, table=table)
