@@ -26,7 +26,7 @@ def series_source(config: AutoregressionConfig) -> None:
         key="control-series",
         label_visibility="collapsed",
         # A start is a place in one series.
-        on_change=lambda: link.change(series=st.session_state["control-series"], start=0, step=0),
+        on_change=lambda: link.change(series=st.session_state["control-series"], start=0),
     )
     with st.container(horizontal=True, vertical_alignment="center", key="series-source"):
         found = forecasting.source(config)
@@ -58,7 +58,7 @@ def _columns(config: AutoregressionConfig, names: dict[int, str]) -> None:
         key="control-column",
         width=240,
         label_visibility="collapsed",
-        on_change=lambda: link.change(column=st.session_state["control-column"], start=0, step=0),
+        on_change=lambda: link.change(column=st.session_state["control-column"], start=0),
     )
 
 
@@ -98,4 +98,4 @@ def _uploaded(key: str, encoding: str | None) -> None:
     table = read_table(text)
     notes: tuple[Note, ...] = tuple(note for note in reading.notes if note.key != "text.one_character")
     column = table.numeric[0].number if table.numeric else 0
-    link.change(series="own", data=documents.keep(text, cut=False), column=column, start=0, step=0, notes=notes)
+    link.change(series="own", data=documents.keep(text, cut=False), column=column, start=0, notes=notes)

@@ -44,7 +44,7 @@ def choose(config: AutoregressionConfig) -> None:
 
 def started(start: int) -> None:
     """Callback of the stage: the forecast starts elsewhere."""
-    link.change(start=start, step=0)
+    link.change(start=start)
 
 
 # --------------------------------------------------------------------------------------------------------------- what if
