@@ -76,8 +76,11 @@ class Intervention:
     def __call__(self, result: Tensor, axes: str = "") -> Tensor:
         """The changed copy of a result; gradients flow through what is left of the old value.
 
-        Without ``axes`` the result is one step (batch, units) of an unrolled run, whose steps the caller has chosen.
+        Without ``axes`` the result is one step (batch, units) of an unrolled run, whose steps the caller has chosen. Raises
+        ``ValueError`` for a number that the result's dtype cannot hold.
         """
+        if abs(self.value) > torch.finfo(result.dtype).max:
+            raise ValueError(f"{self.value:g} is too large a number for {result.dtype}")
         whole = self if axes else replace(self, step=None)
         chosen = whole.chosen(result.shape, axes or ("1" * result.ndim + "BH")[-result.ndim :])
         if self.how == "scale":

@@ -138,16 +138,25 @@ def _inputs(X: Any, gamma: Any, beta: Any, eps: float) -> tuple[Values, torch.dt
     return inputs, dtype
 
 
+def _output(circuit: Circuit, inputs: Values, dtype: torch.dtype) -> Tensor:
+    """Y. Raises ``FloatingPointError`` where numbers are too large to be squared: their norm would be 0, or none."""
+    results, _ = circuit.run(inputs)
+    for name in ("variance", "square"):
+        if name in results and not bool(results[name].isfinite().all()) and bool(inputs["X"].isfinite().all()):
+            raise FloatingPointError("the numbers are too large for a norm: their squares leave what float64 holds")
+    return results["Y"].to(dtype)
+
+
 def layer_norm(X: Any, gamma: Any = None, beta: Any = None, eps: float = EPS) -> Tensor:
     """LayerNorm over the last axis of X (..., D), with gamma and beta (D,), 1 and 0 where not given."""
     inputs, dtype = _inputs(X, gamma, beta, eps)
-    return LAYER_NORM.run(inputs)[0]["Y"].to(dtype)
+    return _output(LAYER_NORM, inputs, dtype)
 
 
 def rms_norm(X: Any, gamma: Any = None, eps: float = EPS) -> Tensor:
     """RMSNorm over the last axis of X (..., D), with gamma (D,), 1 where not given."""
     inputs, dtype = _inputs(X, gamma, None, eps)
-    return RMS_NORM.run(inputs)[0]["Y"].to(dtype)
+    return _output(RMS_NORM, inputs, dtype)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -192,8 +201,8 @@ def batch_norm(
     inputs, dtype = _inputs(X, gamma, beta, eps)
     if running is not None:
         inputs |= {"mean": running.mean.double(), "variance": running.variance.double()}
-        return RUNNING_NORM.run(inputs)[0]["Y"].to(dtype)
-    return NORM_OVER.run({**inputs, "over": _all_but_features(inputs["X"])})[0]["Y"].to(dtype)
+        return _output(RUNNING_NORM, inputs, dtype)
+    return _output(NORM_OVER, {**inputs, "over": _all_but_features(inputs["X"])}, dtype)
 
 
 def _all_but_features(X: Tensor) -> Tensor:
@@ -217,7 +226,7 @@ def norm_over(X: Any, over: str, gamma: Any = None, beta: Any = None, eps: float
     "TD" is the textbook's slip: averaged over positions too, every token learns something of every other, later ones included.
     """
     inputs, dtype = _inputs(X, gamma, beta, eps)
-    return NORM_OVER.run({**inputs, "over": axes_over(over, axes)})[0]["Y"].to(dtype)
+    return _output(NORM_OVER, {**inputs, "over": axes_over(over, axes)}, dtype)
 
 
 def norm_trace(
@@ -248,4 +257,5 @@ def norm_trace(
     if norm == "rms":
         del inputs["beta"]
     weights: Values = {name: inputs.pop(name) for name in ("gamma", "beta") if name in inputs}
+    _output(circuit, {**inputs, **weights}, torch.float64)
     return circuit.trace(inputs, weights, {"": norm_table(over or "D", axes)}, do=do)

@@ -205,6 +205,13 @@ def test_an_intervention_is_a_finite_number(bad):
         set_to(bad)
 
 
+@pytest.mark.parametrize("change", [set_to, scale_by, add_to])
+def test_an_intervention_is_a_number_that_the_model_can_hold(change):
+    with pytest.raises(ValueError, match=r"too large a number for torch\.float32"):
+        made(LSTM).float().trace(X.float(), do={"C": change(1e39)})
+    assert made(LSTM).double().trace(X.double(), do={"C": set_to(1e39)})["C"].max() == 1e39
+
+
 def test_interventions_outside_the_run_are_refused():
     model = made(LSTM)
     for do, error in (

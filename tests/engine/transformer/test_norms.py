@@ -167,6 +167,17 @@ def test_half_precision_does_not_overflow():
         close(layer_norm(rows).double(), layer_norm(rows.double()), 1e-2)
 
 
+def test_ln_05_kind_numbers_too_large_to_be_squared_are_named_and_no_norm_is_made_up():
+    """Their variance is infinite, and X / infinity would be 0 for all of them."""
+    X = double([[1e200, -1e200, 0.0], [1.0, 2.0, 3.0]])
+    for norm in (layer_norm, rms_norm, batch_norm, lambda given: norm_over(given, "T", axes="TD"), norm_trace):
+        with pytest.raises(FloatingPointError, match="too large for a norm"):
+            norm(X)
+    spoilt = X.clone()
+    spoilt[0] = float("nan")
+    assert torch.equal(layer_norm(spoilt)[1], layer_norm(X[1]))  # a row that is no number spoils no other
+
+
 def test_what_does_not_fit_is_refused_in_words():
     for wrong in (torch.zeros(0), torch.zeros(2, 0), torch.tensor(1.0)):
         with pytest.raises(ValueError, match="at least one number"):
