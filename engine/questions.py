@@ -12,6 +12,7 @@ from engine.recurrent.asking import Question
 from engine.recurrent.truncation_questions import TRUNCATION
 from engine.sequences.questions import AUTOREGRESSION
 from engine.text.questions import TOKENS
+from engine.training.questions import LANGUAGE_MODEL
 
 QUESTIONS: Final[dict[str, tuple[Question, ...]]] = {
     "autoregression": AUTOREGRESSION,
@@ -19,6 +20,7 @@ QUESTIONS: Final[dict[str, tuple[Question, ...]]] = {
     "embeddings": EMBEDDINGS,
     "kernel_regression": KERNELS_ASKED,
     "scoring": SCORING,
+    "language_model": LANGUAGE_MODEL,
     "multihead": HEADS,
     "positions": POSITIONS,
     "truncation": TRUNCATION,

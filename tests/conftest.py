@@ -6,12 +6,20 @@ import os
 for _name in ("OMP_NUM_THREADS", "MKL_NUM_THREADS", "OPENBLAS_NUM_THREADS"):
     os.environ[_name] = "1"
 
+import atexit  # noqa: E402
+import shutil  # noqa: E402
+import tempfile  # noqa: E402
 from collections.abc import Callable, Iterator  # noqa: E402
 from pathlib import Path  # noqa: E402
 from typing import TYPE_CHECKING, Any  # noqa: E402
 
 import hypothesis  # noqa: E402
 import pytest  # noqa: E402
+
+# Live runs of the tests, those of the served app among them, have a folder of their own.
+if "UNROLLED_RUNS" not in os.environ:
+    os.environ["UNROLLED_RUNS"] = tempfile.mkdtemp(prefix="unrolled-tests-")
+    atexit.register(shutil.rmtree, os.environ["UNROLLED_RUNS"], ignore_errors=True)
 
 if TYPE_CHECKING:
     from playwright.sync_api import Browser, BrowserContext, Page

@@ -174,9 +174,9 @@ class RunLog:
         """The latest thing of a kind that happened."""
         return next((one for one in reversed(self.happened) if one.kind == kind), None)
 
-    def rows(self) -> list[tuple[object, ...]]:
+    def rows(self) -> list[tuple[str | int | float | None, ...]]:
         """The whole log as a table, its header first."""
-        table: list[tuple[object, ...]] = [("step", "seconds", "model", "loss", "gradient_norm", "held_out")]
+        table: list[tuple[str | int | float | None, ...]] = [("step", "seconds", "model", "loss", "gradient_norm", "held_out")]
         held = {int(step): place for place, step in enumerate(self.held_steps)}
         for at, step in enumerate(self.steps):
             for member in range(self.members):

@@ -15,6 +15,7 @@ from engine.notes import Note
 from engine.symbols import GATE, SIGNED
 from engine.text.display import graphemes
 from engine.text.reading import read_text
+from pages.ui import opened
 
 if TYPE_CHECKING:
     from engine.equation import Intervention
@@ -116,23 +117,26 @@ class RecurrentConfig(LessonConfig):
     editable: ClassVar[Mapping[str, tuple[float, float]]] = {"H": SIGNED}
     shown: ClassVar[tuple[str, ...]] = ("H",)
     choices: ClassVar[Mapping[str, tuple[str, ...]]] = {"reset": ("before",), "update": ("keeps",)}
+    opens: ClassVar[tuple[str, ...]] = ("rnn", "relu")  # kinds of models from outside (pages.ui.opened) that can be shown
+    open_layers: ClassVar[int | None] = 1
     chain: ClassVar[bool] = False  # whether the stage draws the unrolled model above the cell
 
     @classmethod
     def read(cls: type[Recurrent], params: Mapping[str, str], notes: list[Note]) -> Recurrent:
         text = given_text(params, notes)
-        model = choice("model", params, tuple(cls.models), notes)
+        model = opened.choose(params.get("model", cls.model), tuple(cls.models), cls.opens, notes, layers=cls.open_layers)
+        units = cls.units_of(model)
         own = cls.more(params, notes)
         bounds = cls.bounds({"model": model, **own})
         return cls(
             text=text,
             model=model,
             seed=number("seed", params, MAX_SEED, notes),
-            do=_edits(bounds, params.get("do", ""), len(text), cls.models[model], notes),
+            do=_edits(bounds, params.get("do", ""), len(text), units, notes),
             reset=choice("reset", params, cls.choices["reset"], notes),
             update=choice("update", params, cls.choices["update"], notes),
             step=number("step", params, len(text) - 1, notes, shift=1),
-            unit=number("unit", params, cls.models[model] - 1, notes),
+            unit=number("unit", params, units - 1, notes),
             symbol=choice("symbol", params, ("", *cls.shown, *OUTPUT), notes),
             **own,
         )
@@ -196,13 +200,20 @@ class RecurrentConfig(LessonConfig):
     @property
     def hidden_size(self) -> int:
         """Hidden width of the model that is chosen."""
-        return self.models[self.model]
+        return self.units_of(self.model)
+
+    @classmethod
+    def units_of(cls, model: str) -> int:
+        """Hidden width of a model of this lesson, or of one from outside."""
+        shape = None if model in cls.models else opened.shape_of(model)
+        return cls.models.get(model, 64) if shape is None else shape.width
 
 
 @dataclass(frozen=True, kw_only=True)
 class LSTMConfig(RecurrentConfig):
     """Lesson 6."""
 
+    opens: ClassVar[tuple[str, ...]] = ("lstm",)
     models: ClassVar[Mapping[str, int]] = {"trained": 64, "untrained": 64, "recall-bias-0": 32, "recall-bias-2": 32}
     editable: ClassVar[Mapping[str, tuple[float, float]]] = {
         "F": GATE,
@@ -219,6 +230,7 @@ class LSTMConfig(RecurrentConfig):
 class GRUConfig(RecurrentConfig):
     """Lesson 7."""
 
+    opens: ClassVar[tuple[str, ...]] = ("gru",)
     editable: ClassVar[Mapping[str, tuple[float, float]]] = {"R": GATE, "Z": GATE, "H_tilde": SIGNED, "H": SIGNED}
     shown: ClassVar[tuple[str, ...]] = tuple(editable)
     choices: ClassVar[Mapping[str, tuple[str, ...]]] = {"reset": ("before", "after"), "update": ("keeps", "replaces")}

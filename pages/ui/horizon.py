@@ -18,6 +18,7 @@ from engine.recurrent.truncation_questions import FlowRun
 from engine.text.vocabulary import Vocabulary
 from engine.trace import Array
 from pages.ui import link, positions, runs
+from pages.ui import opened as opened_models
 from pages.ui.config import MAX_SEED, LessonConfig, choice, given_text, number, to_query
 from pages.ui.stage import stage_words
 from pages.ui.words import words
@@ -54,7 +55,11 @@ class TruncationConfig(LessonConfig):
     @classmethod
     def read(cls, params: Mapping[str, str], notes: list[Note]) -> "TruncationConfig":
         text = given_text(params, notes)
-        chosen: dict[str, Any] = {name: choice(name, params, known, notes) for name, known in cls.choices.items()}
+        chosen: dict[str, Any] = {
+            name: choice(name, params, known, notes) for name, known in cls.choices.items() if name != "model"
+        }
+        asked = params.get("model", cls.model)
+        chosen["model"] = opened_models.choose(asked, cls.choices["model"], (chosen["network"],), notes)
         last = max(min(len(text), LONGEST) - 2, 0)
         opening = {"step": cls.step, "key": cls.key, "cut": cls.cut}
         places: dict[str, Any] = {
@@ -105,7 +110,8 @@ class TruncationConfig(LessonConfig):
 def opened(config: TruncationConfig) -> tuple[RecurrentLanguageModel, Vocabulary]:
     """The model of a config, and its vocabulary."""
     seed = config.seed if config.model == "untrained" else 0
-    return runs.opened(config.network, config.model, seed, UNITS, ())
+    outside = opened_models.shape_of(config.model)
+    return runs.opened(config.network, config.model, seed, UNITS if outside is None else outside.width, ())
 
 
 def ids_of(config: TruncationConfig) -> torch.Tensor:

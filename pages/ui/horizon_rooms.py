@@ -35,7 +35,8 @@ CLIFF = {"w": 4.6, "b": -2.3, "rate": 0.05, "steps": 200}
 def choose(config: TruncationConfig) -> None:
     """The two controls beside the text: which cell, and trained or not."""
     rooms.control("network", TruncationConfig.choices["network"])
-    rooms.control("model", TruncationConfig.choices["model"])
+    known = TruncationConfig.choices["model"]
+    rooms.control("model", known if config.model in known else (*known, config.model))
     if config.model == "untrained":
         rooms.seed()
 

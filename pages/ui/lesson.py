@@ -10,7 +10,7 @@ from urllib.parse import parse_qsl
 import streamlit as st
 
 from engine.notes import Note
-from pages.ui import link, texts
+from pages.ui import link, opened, texts
 from pages.ui.config import MAX_SEED, Config, RecurrentConfig
 from pages.ui.source import text_source
 from pages.ui.words import language, words
@@ -44,7 +44,8 @@ def head(
 
 
 def _model(config: RecurrentConfig) -> None:
-    control("model", tuple(config.models))
+    outside = () if config.model in config.models else (config.model,)
+    control("model", (*config.models, *outside))
     if config.model == "untrained":
         seed()
 
@@ -52,7 +53,7 @@ def _model(config: RecurrentConfig) -> None:
 def control(field: str, options: tuple[str, ...], *, label: bool = False) -> None:
     """A choice bound to a field of the page's config; its words are ``<field>`` and ``<field>.<option>``."""
     key = f"control-{field}"
-    labels = {option: words(f"{field}.{option}") for option in options}
+    labels = {option: _label(field, option) for option in options}
     link.show(key, getattr(st.session_state["config"], field))
     st.selectbox(
         words(field),
@@ -62,6 +63,14 @@ def control(field: str, options: tuple[str, ...], *, label: bool = False) -> Non
         on_change=lambda: link.change(**{field: st.session_state[key]}),
         label_visibility="visible" if label else "collapsed",
     )
+
+
+def _label(field: str, option: str) -> str:
+    """What an option is called; a model from outside by where it comes from."""
+    shape = opened.shape_of(option) if field == "model" else None
+    if shape is None:
+        return words(f"{field}.{option}")
+    return words("model.recorded" if option.startswith("recorded.") else "model.run", step=shape.step)
 
 
 def seed() -> None:

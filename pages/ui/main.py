@@ -3,7 +3,7 @@
 import streamlit as st
 
 from pages import catalog
-from pages.ui import link
+from pages.ui import link, opened
 from pages.ui.serving import painted
 from pages.ui.words import LANGUAGES, language, words
 
@@ -30,6 +30,7 @@ with link.visit(page.url_path):
             if code != language():
                 st.button(name, key=f"language-{code}", type="tertiary", on_click=link.choose_language, args=(code,))
 
+    opened.interested(st.session_state["links"].get("language_model", {}).get("run", ""))
     page.run()
 
 painted.set()

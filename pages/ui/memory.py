@@ -8,6 +8,7 @@ from typing import Any, ClassVar
 
 from engine.notes import Note
 from engine.symbols import GATE, SIGNED
+from pages.ui import opened
 from pages.ui.config import MAX_SEED, GRUConfig, LSTMConfig, RecurrentConfig, choice, number
 
 MAX_PINS = 8
@@ -77,7 +78,7 @@ class RNNConfig(RecurrentConfig):
 
     @classmethod
     def more(cls, params: Mapping[str, str], notes: list[Note]) -> dict[str, Any]:
-        units = cls.models.get(params.get("model", ""), 64)
+        units = cls.units_of(params.get("model", cls.model))
         return {
             "activation": choice("activation", params, cls.choices["activation"], notes),
             "radius": _radius(params.get("radius", ""), notes),
@@ -143,6 +144,8 @@ class DeepConfig(RecurrentConfig):
     layer: int = 0
 
     chain: ClassVar[bool] = True
+    opens: ClassVar[tuple[str, ...]] = tuple(opened.CELLS)
+    open_layers: ClassVar[int | None] = None
     models: ClassVar[Mapping[str, int]] = {"deep-gru": 48, "bidirectional-gru": 48, "untrained": 24}
     shown: ClassVar[tuple[str, ...]] = tuple(dict.fromkeys(name for each in CELLS.values() for name in each))
     choices: ClassVar[Mapping[str, tuple[str, ...]]] = {
@@ -167,18 +170,20 @@ class DeepConfig(RecurrentConfig):
 
     def switches(self, cell: str) -> dict[str, Any]:  # noqa: ARG002 the shape is that of any cell
         _, layers, directions = self.shape
-        return {"num_layers": layers, "bidirectional": directions == "both"}
+        outside = opened.shape_of(self.model)
+        activation = {"activation": "relu"} if outside is not None and outside.kind == "relu" else {}
+        return {"num_layers": layers, "bidirectional": directions == "both", **activation}
 
     @property
     def shape(self) -> tuple[str, int, str]:
         """Cell, layers and directions of the model that is chosen."""
-        return TRAINED.get(self.model, (self.cell, int(self.layers), self.directions))
+        return _shape(self.model, {"cell": self.cell, "layers": self.layers, "directions": self.directions})
 
     @classmethod
     def more(cls, params: Mapping[str, str], notes: list[Note]) -> dict[str, Any]:
         model = params.get("model", cls.model)
         own: dict[str, Any] = {"cell": cls.cell, "layers": cls.layers, "directions": cls.directions}
-        if model not in TRAINED and model in cls.models:
+        if model not in TRAINED and model in cls.models:  # a trained one has its own
             own["cell"] = choice("cell", params, cls.choices["cell"], notes)
             own["layers"] = choice("layers", params, cls.choices["layers"], notes)
             own["directions"] = choice("directions", params, cls.choices["directions"], notes)
@@ -192,6 +197,8 @@ class DeepConfig(RecurrentConfig):
 
 
 def _shape(model: str, fields: Mapping[str, Any]) -> tuple[str, int, str]:
+    if (outside := opened.shape_of(model)) is not None:
+        return outside.cell or "gru", outside.layers, "forward"
     return TRAINED.get(model, (fields["cell"], int(fields["layers"]), fields["directions"]))
 
 

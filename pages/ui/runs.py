@@ -21,6 +21,7 @@ from engine.recurrent.spectrum import with_radius
 from engine.text.vocabulary import Vocabulary
 from engine.trace import Trace
 from engine.training import checkpoints
+from pages.ui import opened as outside
 from pages.ui import payload
 from pages.ui.config import RecurrentConfig, to_query
 from pages.ui.stage import stage_words, symbol_docs, symbol_names
@@ -68,8 +69,11 @@ def opened(
 
     With ``radius`` its matrix from state to state is scaled to that spectral radius.
     """
-    checkpoint = checkpoints.load(cell if name in ("trained", UNTRAINED) else name)
-    vocabulary = checkpoint.vocabulary
+    if outside.NAME.fullmatch(name):
+        trained, vocabulary = outside.find(name)
+    else:
+        checkpoint = checkpoints.load(cell if name in ("trained", UNTRAINED) else name)
+        trained, vocabulary = checkpoint.model, checkpoint.vocabulary
     model = RecurrentLanguageModel(
         cell,
         len(vocabulary),
@@ -79,7 +83,7 @@ def opened(
     )
     if name != UNTRAINED:
         # Reset after the product has one bias more; with it at 0 the weights are the same under both conventions.
-        missing, unexpected = model.load_state_dict(checkpoint.model.state_dict(), strict=False)
+        missing, unexpected = model.load_state_dict(trained.state_dict(), strict=False)
         assert not unexpected, unexpected
         assert set(missing) <= {"recurrent.b_hh"}, missing
         with torch.no_grad():

@@ -9,6 +9,7 @@ import gc
 import hashlib
 import importlib
 import re
+import secrets
 import threading
 from functools import partial
 from pathlib import Path
@@ -70,8 +71,12 @@ def routes(pages: tuple[str, ...]) -> list[Route]:
     return [*(Route(f"/{name}", page) for name in pages), *own]
 
 
-async def _answer(_: Request, body: bytes, kind: str, headers: dict[str, str]) -> Response:
-    return Response(body, media_type=kind, headers=headers)
+async def _answer(request: Request, body: bytes, kind: str, headers: dict[str, str]) -> Response:
+    """The body. With a page comes a cookie, once: a number without meaning, by which one visitor's trainings are counted."""
+    response = Response(body, media_type=kind, headers=headers)
+    if kind == "text/html" and "visitor" not in request.cookies:
+        response.set_cookie("visitor", secrets.token_hex(8), max_age=30 * 86400, httponly=True, samesite="lax")
+    return response
 
 
 def warm(patience: float = 5.0) -> None:

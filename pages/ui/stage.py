@@ -36,6 +36,7 @@ SHEETS = (
     "scene",
     "text",
     "embedding",
+    "training",
     "narrow",
 )
 PREFIX = "stage."

@@ -24,7 +24,7 @@ from pages.ui.stage import (
 from pages.ui.theme import roles
 from tests.stage.runs import MODELS, trace_of
 
-ENTRIES = ("main", "text", "embedding")
+ENTRIES = ("main", "text", "embedding", "training")
 SOURCES = {path.stem: path.read_text(encoding="utf-8") for path in stage.FOLDER.glob("*.js")}
 
 

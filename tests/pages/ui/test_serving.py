@@ -68,3 +68,13 @@ def test_without_a_visitor_warming_begins_by_itself(monkeypatch):
     monkeypatch.setattr(gc, "freeze", frozen.set)
     serving.warm(0.01)
     assert frozen.is_set()
+
+
+def test_a_visitor_is_known_by_a_cookie_that_comes_once():
+    client = TestClient(Starlette(routes=serving.routes(("", "lstm"))))
+    first, style = client.get("/lstm"), client.get("/frame.css")
+    cookie = first.headers["set-cookie"]
+    assert re.match(r"visitor=[0-9a-f]{16};", cookie)
+    assert {"HttpOnly", "SameSite=lax"} <= set(re.split("; *", cookie))
+    assert "set-cookie" not in style.headers
+    assert "set-cookie" not in client.get("/").headers

@@ -21,7 +21,8 @@ from pages.ui.texts import LESSONS, PLACE, Token, fill, sections, token
 from pages.ui.words import LANGUAGES
 
 WRITTEN = sorted(path.stem for path in (LESSONS / "en").glob("*.md"))
-PLAIN = ("autoregression", "tokens", "embeddings", "truncation")  # lessons whose texts name no symbol of a run
+# Lessons whose texts name no symbol of a run.
+PLAIN = ("autoregression", "tokens", "embeddings", "truncation", "language_model")
 
 
 def trace_of(lesson: str) -> Trace | None:
