@@ -45,15 +45,15 @@ def size_lines(
     logs = [np.log10(np.maximum(np.asarray(line.values, dtype=np.float64), LEAST)) for line in lines]
     low, high = int(np.floor(min(float(each.min()) for each in logs))), int(np.ceil(max(float(each.max()) for each in logs)))
     high = max(high, low + 1)
-    first, last = float(np.log10(sizes[0])), float(np.log10(sizes[-1]))
+    along = [float(np.log10(size / sizes[0])) for size in sizes]  # from 0: no minus sign in the keys of the labels
     room = 190 / width
     grid = {"grid": True, "gridColor": colours.hair}
     every = max(1, len(sizes) // 6)
-    ticks = [float(np.log10(size)) for size in sizes[::every]]
+    ticks = along[::every]
     named = {f"{tick:.4f}": f"{size:g}" for tick, size in zip(ticks, sizes[::every], strict=True)}
     x = across(
         "x",
-        (first, last + (last - first or 1.0) * room / (1 - room)),
+        (0.0, (along[-1] or 1.0) / (1 - room)),
         grid | {"values": ticks, "labelExpr": "sizes[format(datum.value, '.4f')]", "title": x_title},
     )
     powers = list(range(low, high + 1))

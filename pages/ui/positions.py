@@ -105,7 +105,7 @@ class Packing:
         if np.broadcast_shapes(keep.shape, values.shape) != values.shape:  # the mask itself, one for all heads
             return values
         kept: Array = values[np.broadcast_to(keep.astype(bool), values.shape)]
-        return kept
+        return kept if kept.size else values  # where it hides everything, all of them
 
     def symbol(self, name: str, baseline: Trace | None) -> None:
         """Pack a result, an input or a weight under its own name."""
@@ -139,8 +139,11 @@ class Packing:
                 self.scales[slot] = {"interval": [-limit, limit], "role": self.table[name].role}
         self.cells[name] = places
         row = next((n for n in equation.tree.walk() if n.kind == "call" and n.text in ("softmax", "masked_softmax")), None)
-        if row is not None and row.children[0].kind == "name":
-            self.terms[name] = {"kind": "row", "names": [row.children[0].text, name]}
+        if row is not None:
+            compared = row.children[0]
+            compared = compared.children[0] if compared.kind == "quotient" else compared  # scores at a temperature
+            if compared.kind == "name":
+                self.terms[name] = {"kind": "row", "names": [compared.text, name]}
         found = [(node, carry) for node, carry in cells.slots(equation, self.lookup) if node.kind == "matmul"]
         if len(found) == 1 and (terms := self.product(name, result, *found[0])):
             self.terms[name] = terms

@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 from pages.ui import scoring
 from pages.ui.config import from_query, to_query
 from pages.ui.scoring import ScoringConfig, hidden_cells
+from pages.ui.stage import Touch, parse_touch
 from pages.ui.texts import sections
 from pages.ui.words import words
 from tests.lessons import STRANGE, without_browser
@@ -106,6 +107,7 @@ def test_the_payload_is_the_run_and_has_a_diagram(score, temperature):
     if score == "additive":
         entry = payload.header["arrays"]["S:1"]
         assert (entry["shape"], entry["axes"]) == ([4, 4, 8], "TS_")
+    assert payload.header["terms"]["A"] == {"kind": "row", "names": ["S", "A"]}
     left = payload.header["terms"]["S"]["left"]
     assert ("written" in left) == (score in ("bilinear", "additive"))
 
@@ -125,6 +127,17 @@ def test_the_page_runs_without_a_fault(params):
     page = without_browser("scoring", **params)
     assert page.title[0].value
     assert len(page.tabs) == (6 if params.get("keys") else 8)
+
+
+def test_what_is_wholly_hidden_still_has_a_scale():
+    payload = Payload.read(scoring.packed(ScoringConfig(who="valid", length=0), "en"))
+    assert payload.header["scales"]["S"]["interval"][1] >= 1
+
+
+def test_a_cell_that_is_clicked_is_read_or_left_alone():
+    assert parse_touch({"kind": "cell", "row": 2, "at": 1}) == Touch(kind="cell", row=2, at=1)
+    for wrong in ({"kind": "cell", "row": -1, "at": 1}, {"kind": "cell", "row": 1.5, "at": 1}, {"kind": "cell", "at": 1}):
+        assert parse_touch(wrong) is None
 
 
 def test_unequal_widths_offer_three_ways_out():
