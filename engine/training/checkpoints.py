@@ -110,7 +110,7 @@ def load_any(name: str, folder: Path = SHIPPED) -> Checkpoint[LanguageModel]:
         CheckpointError: a file is missing or was changed, or the weights do not fit the model of the config.
     """
     path = folder / f"{name}.json"
-    if path.parent.resolve() != folder.resolve():
+    if "\0" in name or path.parent.resolve() != folder.resolve():
         raise CheckpointError(f"a checkpoint is named without its folder, not {name!r}")
     try:
         content = json.loads(path.read_bytes())
@@ -135,9 +135,11 @@ def load_any(name: str, folder: Path = SHIPPED) -> Checkpoint[LanguageModel]:
             weights_sha256=content["weights"]["sha256"],
             versions=content["versions"],
         )
+    except CheckpointError:
+        raise
     except OSError as error:
         raise CheckpointError(f"{name}: {error.strerror} ({error.filename})") from error
-    except (json.JSONDecodeError, UnicodeDecodeError, SafetensorError, KeyError, TypeError) as error:
+    except (ValueError, SafetensorError, KeyError, TypeError, RecursionError) as error:
         raise CheckpointError(f"{name}: not a checkpoint ({type(error).__name__}: {error})") from error
 
 
