@@ -38,6 +38,7 @@ HELD_OUT_ROWS = 32
 FLUSH, VIEW, SAVE = 0.15, 0.4, 2.0  # seconds between two writings
 SHARE = 0.25  # of the time that looking and saving may take each
 FIRST = 3  # steps before the lines to beat are counted: nobody waits for the first point
+LOOKING = 3.0  # seconds since somebody looked, within which a view is worth making
 NAP = 0.02
 MOST_KEPT = 24
 
@@ -256,10 +257,11 @@ class Worker:
         self.folder.append(self.lines)
         self.lines.clear()
 
-    def _show(self) -> None:
-        """A view for whoever looks, not more often than the time for it allows."""
+    def _show(self, *, last: bool = False) -> None:
+        """A view for whoever looks, not more often than the time for it allows; the last one for whoever comes later."""
         now, moment = time.monotonic(), (self.step, self.control.sampling)
-        if now - self.viewed < self.view_wait or moment == self.view_of or self.folder.unwatched() > 3:
+        idle = now - self.viewed < self.view_wait or self.folder.unwatched() > LOOKING
+        if moment == self.view_of or (idle and not last):
             return
         probe, prefix, how = self.spec.probe[:PROBE_TOKENS], self.spec.prefix, self.control.sampling
         members = tuple(
@@ -316,8 +318,7 @@ class Worker:
             self.lines.append({"k": "end", "s": self.step, "state": state, "reason": reason})
             self.waiting.setdefault(self.step, self._bytes())
             self._save()
-            self.view_wait = 0
-            self._show()
+            self._show(last=True)
             self._say(state, reason)
         return self.folder_said
 

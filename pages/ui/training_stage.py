@@ -25,7 +25,6 @@ ROLES = {"rnn": "weights", "gru": "update", "lstm": "cell", "relu": "forget", "t
 SPARE = ("input", "candidate", "reset", "state")
 STRIPS = {"F": "forget", "I": "input", "O": "output", "R": "reset", "Z": "update", "H": "state", "A": "key"}
 RECORDED = ("gru", "rnn")
-RECORDED_TOKENS = 64
 OWN = "training_"
 
 _component = st.components.v2.component("unrolled.training", css=style(), js=bundle("training"), isolate_styles=True)
@@ -94,9 +93,10 @@ def _frame(packing: _Packing, view: View, kinds: Sequence[str]) -> dict[str, Any
     letters, members = symbol_names(), []
     for one, kind in zip(view.members, kinds, strict=True):
         strips = []
-        for symbol, values in one.values.items():
-            low, high = SHOWN[kind][symbol]
-            array = values.numpy()
+        for symbol, (low, high) in SHOWN[kind].items():
+            if symbol not in one.values:  # a Transformer may have fewer heads
+                continue
+            array = one.values[symbol].numpy()
             plain = symbol.rstrip("0123456789")
             strips.append(
                 {
@@ -191,7 +191,8 @@ def recording(name: str) -> Replay:
 def pack_recorded(probe: str, prefix: str, lang: str) -> bytes:
     """The recorded trainings of shipped models, with a moment for each step at which they were kept."""
     packing, replays = _Packing(), [recording(name) for name in RECORDED]
-    kept = sorted(set.intersection(*(set(replay.steps) for replay in replays)))
+    kept = sorted(set.intersection(*(set(replay.steps) for replay in replays)))[::2]
+    kept = sorted({*kept, len(replays[0].events)})  # each moment costs the server some hundredths of a second, once
     own = [Member(kind=name, width=replay.config["hidden_size"]) for name, replay in zip(RECORDED, replays, strict=True)]
     members = []
     for name, role, replay in zip(names_of(own), roles_of(own), replays, strict=True):
