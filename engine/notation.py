@@ -40,12 +40,15 @@ def main_arguments(node: Node, operation: Operation) -> tuple[tuple[Node, ...], 
     return node.children[: operation.main], () if operation.main is None else node.children[operation.main :]
 
 
+HUGE = Decimal(10) ** 9
+
+
 def format_number(x: float, digits: int = 3, minus: str = "-") -> str:
-    """A number as it is shown: fixed digits, ties away from zero, an exponent when it would be rounded to nothing."""
+    """A number as it is shown: fixed digits, ties away from zero; an exponent where that would give 0, and from 1e9 on."""
     if x != x or x in (float("inf"), float("-inf")):
         return "NaN" if x != x else ("∞" if x > 0 else f"{minus}∞")
     exact = Decimal(x)
-    if x != 0 and abs(exact) < Decimal(5).scaleb(-digits - 1):
+    if x != 0 and (abs(exact) < Decimal(5).scaleb(-digits - 1) or abs(exact) >= HUGE):
         exponent = exact.adjusted()
         head = exact.scaleb(-exponent).quantize(Decimal("0.1"), ROUND_HALF_UP)
         if abs(head) >= 10:

@@ -13,6 +13,7 @@ from engine.recurrent.truncation_questions import TRUNCATION
 from engine.sequences.questions import AUTOREGRESSION
 from engine.text.questions import TOKENS
 from engine.training.questions import LANGUAGE_MODEL
+from engine.transformer.depth_questions import RESIDUALS
 
 QUESTIONS: Final[dict[str, tuple[Question, ...]]] = {
     "autoregression": AUTOREGRESSION,
@@ -23,5 +24,6 @@ QUESTIONS: Final[dict[str, tuple[Question, ...]]] = {
     "language_model": LANGUAGE_MODEL,
     "multihead": HEADS,
     "positions": POSITIONS,
+    "residual_norm": RESIDUALS,
     "truncation": TRUNCATION,
 } | recurrent.QUESTIONS

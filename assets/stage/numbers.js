@@ -1,9 +1,16 @@
 // How a number is written on the stage: the twin of `format_number` in engine/notation.py.
 
 export const MINUS = "\u2212";
+const HUGE = 1e9; // from here on digits say nothing
+
+/** A number as a power of ten, one digit after the point: 2.8e7. */
+export function formatPower(size) {
+  const [mantissa, exponent] = size.toExponential(1).split("e");
+  return `${mantissa}e${exponent.replace("-", MINUS).replace("+", "")}`;
+}
 
 /**
- * Three decimals, ties away from zero, a true minus sign; an exponent where three decimals would show nothing.
+ * Three decimals, ties away from zero, a true minus sign; an exponent where three decimals would show nothing, and from 1e9.
  * `toFixed` and `toExponential` round the exact binary value and take the larger of two neighbours, so applied to the
  * absolute value they round ties away from zero.
  */
@@ -12,10 +19,7 @@ export function formatNumber(value, digits = 3) {
   const sign = value < 0 ? MINUS : "";
   const size = Math.abs(value);
   if (size === Infinity) return `${sign}\u221e`;
-  if (size > 0 && size < 0.5 * 10 ** -digits) {
-    const [mantissa, exponent] = size.toExponential(1).split("e");
-    return `${sign}${mantissa}e${exponent.replace("-", MINUS).replace("+", "")}`;
-  }
+  if ((size > 0 && size < 0.5 * 10 ** -digits) || size >= HUGE) return sign + formatPower(size);
   return `${sign}${size.toFixed(digits)}`;
 }
 

@@ -15,7 +15,7 @@ from engine.recurrent.language_model import RecurrentLanguageModel
 from engine.recurrent.lstm import LSTM
 from engine.text.display import shorten, visible
 from engine.trace import Trace
-from pages.ui import ordering
+from pages.ui import depths, ordering
 from pages.ui.check import Wording
 from pages.ui.texts import LESSONS, PLACE, Token, fill, sections, token
 from pages.ui.words import LANGUAGES
@@ -33,6 +33,8 @@ def trace_of(lesson: str) -> Trace | None:
         return attend(*(torch.rand(3, 2, generator=generator) for _ in range(3)))
     if lesson == "kernel_regression":
         return regress([0.5], [0.0, 1.0], [2.0, 3.0])
+    if lesson == "residual_norm":
+        return depths.reference()
     if lesson == "positions":
         return ordering.reference()
     if lesson == "multihead":
