@@ -37,14 +37,14 @@ MEASUREMENTS = 50  # evenly spaced over the run, beside those at the steps that 
 
 
 def kept_steps(steps: int) -> list[int]:
-    """Round numbers below ``steps`` that grow geometrically, 0 for the untrained model: 0, 10, 20, 50, 100, 150, 200, 300, ...
+    """Round numbers below ``steps`` that grow geometrically: 0 (untrained), 10, 20, 50, 100, 200, 300, 500, 700, 1000, ...
 
     Most of what can be seen of a training happens early.
     """
     found = [0, 10, 20, 50]
     power = 100
     while power < steps:
-        found += [power, power * 3 // 2, power * 2, power * 3, power * 5, power * 7]
+        found += [power, power * 2, power * 3, power * 5, power * 7]
         power *= 10
     return [step for step in found if step < steps]
 

@@ -9,16 +9,23 @@ from safetensors.torch import load as read_tensors
 from safetensors.torch import save as tensor_bytes
 
 from engine.data import corpora, recall
+from engine.language_models import language_model
 from engine.recurrent.language_model import RecurrentLanguageModel
 from engine.text.vocabulary import Vocabulary
 from engine.training import bake, checkpoints
 from engine.training.checkpoints import CheckpointError
 from engine.training.loop import TrainingConfig, mean_loss
+from engine.transformer.language_model import TransformerLanguageModel
 from tests.support import seeded
 
 VOCABULARY = Vocabulary(list("hello 漢字\n"))
 CONFIG = {"cell": "gru", "vocabulary_size": len(VOCABULARY), "hidden_size": 5, "reset": "after"}
-CHARACTER_MODELS = ["rnn", "lstm", "gru"]
+CHARACTER_MODELS = ["rnn", "lstm", "gru", "transformer"]
+
+
+def reader(model):
+    """Scores and the state to go on from, of a model of any kind."""
+    return model.read if isinstance(model, TransformerLanguageModel) else model
 
 
 def written(folder, name="one", config=CONFIG, **changed):
@@ -141,7 +148,7 @@ def test_a_name_does_not_lead_out_of_its_folder(tmp_path, name):
 def test_the_shipped_checkpoints_are_those_of_the_recipes():
     assert checkpoints.names() == sorted(bake.RECIPES)
     for name, recipe in bake.RECIPES.items():
-        found = checkpoints.load(name)
+        found = checkpoints.load_any(name)
         assert found.config == {"vocabulary_size": len(found.vocabulary), **recipe.model}
         assert found.training["seed"] == recipe.seed
         assert found.training.items() >= checkpoints.described(recipe.training).items()
@@ -159,7 +166,7 @@ def test_the_excerpt_is_held_out_text():
 @pytest.mark.parametrize("name", CHARACTER_MODELS)
 def test_the_losses_of_the_shipped_models_are_theirs(name):
     """On the excerpt, which is in the repository, and on all held-out text, which the test set-up installs."""
-    found = checkpoints.load(name)
+    found = checkpoints.load_any(name)
     train, held_out = corpora.split(corpora.king_james())
     assert found.data["sha256"] == checkpoints.sha256(train)
     assert found.data["held_out_sha256"] == checkpoints.sha256(held_out)
@@ -170,32 +177,32 @@ def test_the_losses_of_the_shipped_models_are_theirs(name):
 
 @pytest.mark.parametrize("name", CHARACTER_MODELS)
 def test_the_vocabulary_is_that_of_the_training_text(name):
-    found = checkpoints.load(name)
+    found = checkpoints.load_any(name)
     train, held_out = corpora.split(corpora.king_james())
     assert found.vocabulary == Vocabulary(train)
     assert found.vocabulary.tokens[0] == "<unk>"
     assert set(held_out) <= set(found.vocabulary.tokens)
     # Unknown characters were met in training and are never foretold.
     ids = torch.tensor(found.vocabulary[list("And God said, Let there be")])[:, None]
-    probabilities = found.model(ids)[0].softmax(-1)
+    probabilities = reader(found.model)(ids)[0].softmax(-1)
     assert float(probabilities[..., 0].max()) < 1e-3
-    start = RecurrentLanguageModel(**found.config, generator=seeded(bake.RECIPES[name].seed))
-    letter = {"rnn": "h", "lstm": "i", "gru": "r"}[name]
-    trained, fresh = (getattr(model.recurrent, f"W_x{letter}")[0] for model in (found.model, start))
-    assert not torch.equal(trained, fresh)
+    start = language_model(**found.config, generator=seeded(bake.RECIPES[name].seed))
+    key = {"rnn": "recurrent.W_xh", "lstm": "recurrent.W_xi", "gru": "recurrent.W_xr", "transformer": "W_e"}[name]
+    assert not torch.equal(found.model.state_dict()[key][0], start.state_dict()[key][0])
 
 
 @pytest.mark.parametrize("name", CHARACTER_MODELS)
 def test_the_shipped_models_complete_english_words(name):
-    found = checkpoints.load(name)
+    found = checkpoints.load_any(name)
+    read = reader(found.model)
     words = set(re.findall(r"[a-z]+", corpora.king_james().lower()))
     prefix = "And the king said unto the peop"
-    scores, state = found.model(torch.tensor(found.vocabulary[list(prefix)])[:, None])
+    scores, state = read(torch.tensor(found.vocabulary[list(prefix)])[:, None])
     written = []
     for _ in range(200):
         token = int(scores[-1, 0].argmax())
         written.append(found.vocabulary.to_tokens(token))
-        scores, state = found.model(torch.tensor([[token]]), state)
+        scores, state = read(torch.tensor([[token]]), state)
     text = prefix + "".join(written)
     assert text.startswith("And the king said unto the people")
     made = re.findall(r"[a-z]+", text.lower())[:-1]

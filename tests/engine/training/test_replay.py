@@ -158,7 +158,7 @@ def test_steps_that_are_kept_are_round_and_grow():
     assert recording.kept_steps(1) == [0]
     assert recording.kept_steps(120) == [0, 10, 20, 50, 100]
     kept = recording.kept_steps(50_000)
-    assert kept[-3:] == [15_000, 20_000, 30_000]
+    assert kept[-3:] == [10_000, 20_000, 30_000]
     assert kept == sorted(set(kept))
 
 
@@ -168,7 +168,7 @@ def test_steps_that_are_kept_are_round_and_grow():
 def test_every_character_model_can_be_replayed():
     assert replay.names() == RECORDED
     sizes = [(checkpoints.SHIPPED / recording.FOLDER / f"{name}.safetensors").stat().st_size for name in RECORDED]
-    assert sum(sizes) < 6_500_000
+    assert sum(sizes) < 6_000_000
 
 
 @pytest.mark.parametrize("name", RECORDED)
@@ -192,5 +192,5 @@ def test_the_shipped_recordings_are_those_of_the_shipped_models(name):
     step = found.steps[-4]
     assert mean_loss(found.model_at(step), held_out) == pytest.approx(found.held_out[step], abs=1e-4)
     losses = [found.held_out[step] for step in found.steps]
-    assert losses[0] == pytest.approx(math.log(len(found.vocabulary)), abs=0.1)
+    assert losses[0] == pytest.approx(math.log(len(found.vocabulary)), abs=0.3)
     assert min(losses) == losses[-1]
