@@ -38,14 +38,14 @@ def written(folder):
 def test_every_fault_of_the_description_is_one_error(tmp_path, change):
     path = written(tmp_path)
     path.write_text(json.dumps(json.loads(path.read_text(encoding="utf-8")) | change), encoding="utf-8")
-    with pytest.raises(CheckpointError, match="^one: "):
+    with pytest.raises(CheckpointError, match=r"^one: "):
         checkpoints.load("one", tmp_path)
 
 
 @pytest.mark.parametrize("content", ["", "null", "[]", "7", "[" * 100_000, "\ufeff{}", '{"format": NaN}'])
 def test_every_file_that_is_no_description_is_one_error(tmp_path, content):
     written(tmp_path).write_text(content, encoding="utf-8")
-    with pytest.raises(CheckpointError, match="^one: "):
+    with pytest.raises(CheckpointError, match=r"^one: "):
         checkpoints.load("one", tmp_path)
 
 
