@@ -70,13 +70,13 @@ def size_lines(
     for place, (line, each) in enumerate(zip(lines, logs, strict=True)):
         rows = [
             {
-                "x": float(np.log10(size)),
+                "x": place_x,
                 "y": float(value),
                 "name": line.name,
                 "size": f"{size:g}",
                 "value": number(float(real)),
             }
-            for size, value, real in zip(sizes, each, line.values, strict=True)
+            for place_x, size, value, real in zip(along, sizes, each, line.values, strict=True)
         ]
         dash = {"strokeDash": [5, 4]} if line.dashed else {}
         color = colours.mark[line.role]

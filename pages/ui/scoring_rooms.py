@@ -1,6 +1,7 @@
 """Lesson 11: what is chosen beside the text, what can be changed below the stage, why scores are divided, and the tabs."""
 
 from collections.abc import Callable, Iterable, Sequence
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -299,7 +300,7 @@ def _data(config: ScoringConfig, trace: Trace) -> None:
         theme=show.theme(),
         width=560,
     )
-    show.figure(drawn, "weights")
+    show.figure(replace(drawn, omitted={}), "weights")  # what is hidden is hatched, and the note says so
 
 
 def _rows(config: ScoringConfig, trace: Trace) -> Iterable[Row]:

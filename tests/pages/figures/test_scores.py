@@ -23,3 +23,6 @@ def test_lines_over_sizes_hold_every_number_also_0(theme):
     labels = figure.spec["params"]
     assert next(each["value"] for each in labels if each["name"] == "sizes")["0.0000"] == "0.1"
     assert ">0.1<" in svg(figure).decode()
+    first = figure.spec["layer"][0]
+    assert [row["x"] for row in first["data"]["values"]] == pytest.approx([0, np.log10(80), np.log10(640)])
+    assert first["encoding"]["x"]["axis"]["values"] == pytest.approx([0, np.log10(80), np.log10(640)])
