@@ -1,8 +1,8 @@
 """Train the checkpoints that the app ships: ``python -m engine.training.bake NAME ...`` (or ``make bake NAME``).
 
 A recipe is everything that decides the weights. One thread; the same machine and versions, this code's own among them, give the
-same weights bit for bit. (A faster path that rounds elsewhere leads a long training to other bits. RNN, GRU and LSTM were
-trained, and recorded, with the loop as it was before it was made faster: their recipes now give models that are as good.)
+same weights bit for bit. (RNN, GRU and LSTM were trained, and recorded, with the loop as it was before it was made faster. It
+now rounds elsewhere, and a long training makes other bits of that: the same recipe gives a model that differs a little.)
 ``held-out`` writes the excerpt of the held-out text by which a copy without the corpus can check the losses.
 """
 

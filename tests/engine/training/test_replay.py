@@ -172,6 +172,18 @@ def test_every_character_model_can_be_replayed():
 
 
 @pytest.mark.parametrize("name", RECORDED)
+def test_a_recording_begins_as_its_recipe_does_today(name):
+    recipe, found = bake.RECIPES[name], replay.read(name)
+    generator = seeded(recipe.seed)
+    model = language_model(**found.config, generator=generator)
+    source = bake.TASKS[recipe.task](**recipe.batches).source
+    for event, recorded in zip(train(model, source, recipe.training, generator), found.events[:12], strict=False):
+        assert event.loss == pytest.approx(recorded.loss, rel=1e-4)
+        assert event.gradient_norm == pytest.approx(recorded.gradient_norm, rel=1e-3)
+        assert (event.tokens, event.learning_rate) == (recorded.tokens, recorded.learning_rate)
+
+
+@pytest.mark.parametrize("name", RECORDED)
 def test_the_shipped_recordings_are_those_of_the_shipped_models(name):
     found, checkpoint = replay.read(name), checkpoints.load_any(name)
     assert found.events[-1].tokens == checkpoint.training["tokens"]
