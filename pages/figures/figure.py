@@ -137,6 +137,25 @@ def across(name: str, domain: Sequence[float], axis: Spec | None = None) -> Spec
     }
 
 
+def key_above(names: Sequence[str], colors: Sequence[str], palette: Palette) -> Spec:
+    """The colour of a line by its ``name``, and the key of all lines above the picture: one below another on a phone."""
+    return {
+        "field": "name",
+        "type": "nominal",
+        "scale": {"domain": list(names), "range": list(colors)},
+        "legend": {
+            "orient": "top",
+            "title": None,
+            "columns": {"expr": "width < 420 ? 1 : 3"},
+            "labelColor": palette.ink,
+            "labelFontSize": TEXT,
+            "labelLimit": 320,
+            "symbolType": "stroke",
+            "symbolStrokeWidth": 2.5,
+        },
+    }
+
+
 def down(name: str, height: float, axis: Spec | None = None) -> Spec:
     """A field on the vertical scale in pixels from the top."""
     return {

@@ -8,13 +8,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from engine.tables import Row
-from pages.figures.figure import WIDTH, Figure, Spec, across, data, number, power, spec, tooltip, up
+from pages.figures.figure import WIDTH, Figure, Spec, across, data, key_above, number, power, spec, tooltip, up
 from pages.figures.heat import OWN_COLOUR
 from pages.figures.palette import Theme, palette
 
 Array = NDArray[np.floating[Any]]
 HEIGHT = 300.0
-LABEL = 15.0  # pixels between two names
 OPEN = {"field": "color"} | OWN_COLOUR
 
 
@@ -26,19 +25,6 @@ class Fit:
     values: Array
     role: str
     dashed: bool = False
-
-
-def _names(rows: Sequence[tuple[str, str]], top: float = 4) -> Spec:
-    """Names in their colours, one below another at the right."""
-    named = [{"y": top + LABEL * place, "name": name, "color": color} for place, (name, color) in enumerate(rows)]
-    mark = {"type": "text", "align": "left", "baseline": "top", "fontWeight": "bold"}
-    encoding = {
-        "x": {"value": {"expr": "width - 150"}},
-        "y": {"field": "y", "type": "quantitative", "scale": None, "axis": None},
-        "text": {"field": "name", "type": "nominal"},
-        "color": OPEN,
-    }
-    return {"data": data(*named), "mark": mark, "encoding": encoding}
 
 
 def kernel_fits(
@@ -58,8 +44,8 @@ def kernel_fits(
     seen = np.concatenate([points[1], *(line.values[np.isfinite(line.values)] for line in lines)])
     pad = 0.05 * (float(seen.max() - seen.min()) or 1.0)
     grid = {"grid": True, "gridColor": colours.hair}
-    room = 150 / width  # for the names at the right
-    x = across("x", (low, high + (high - low) * room / (1 - room)), grid | {"title": "x", "tickCount": 7})
+    colour = key_above([line.name for line in lines], [colours.mark[line.role] for line in lines], colours)
+    x = across("x", (low, high), grid | {"title": "x", "tickCount": 7})
     y = up("y", (float(seen.min()) - pad, float(seen.max()) + pad), grid | {"title": "y", "tickCount": 5})
     layers: list[Spec] = [
         {
@@ -80,11 +66,10 @@ def kernel_fits(
                 "mark": {
                     "type": "line",
                     "strokeWidth": 2,
-                    "color": colours.mark[line.role],
                     "invalid": "break-paths-show-domains",
                 }
                 | dash,
-                "encoding": {"x": x, "y": y},
+                "encoding": {"x": x, "y": y, "color": colour},
             }
         )
         shown = [row | {"query": number(float(at), 2)} for row, at in zip(rows, queries, strict=True) if row["y"] is not None]
@@ -95,7 +80,6 @@ def kernel_fits(
                 "encoding": {"x": x, "y": y, "tooltip": tooltip(("name", " "), ("query", hover[0]), ("value", hover[1]))},
             }
         )
-    layers.append(_names([(line.name, colours.text[line.role]) for line in lines]))
 
     def table() -> Iterable[Row]:
         yield ("x", *(line.name for line in lines))

@@ -8,13 +8,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from engine.tables import Row
-from pages.figures.figure import WIDTH, Figure, Spec, across, data, number, power, spec, tooltip, up
-from pages.figures.heat import OWN_COLOUR
+from pages.figures.figure import WIDTH, Figure, Spec, across, data, key_above, number, power, spec, tooltip, up
 from pages.figures.palette import Theme, palette
 
 Array = NDArray[np.floating[Any]]
 HEIGHT = 260.0
-LABEL = 15.0  # pixels between two names
 LEAST = 1e-12  # what is 0 stands at the lower end of a logarithmic axis
 
 
@@ -46,14 +44,13 @@ def size_lines(
     low, high = int(np.floor(min(float(each.min()) for each in logs))), int(np.ceil(max(float(each.max()) for each in logs)))
     high = max(high, low + 1)
     along = [float(np.log10(size / sizes[0])) for size in sizes]  # from 0: no minus sign in the keys of the labels
-    room = 190 / width
     grid = {"grid": True, "gridColor": colours.hair}
     every = max(1, len(sizes) // 6)
     ticks = along[::every]
     named = {f"{tick:.4f}": f"{size:g}" for tick, size in zip(ticks, sizes[::every], strict=True)}
     x = across(
         "x",
-        (0.0, (along[-1] or 1.0) / (1 - room)),
+        (0.0, along[-1] or 1.0),
         grid | {"values": ticks, "labelExpr": "sizes[format(datum.value, '.4f')]", "title": x_title},
     )
     powers = list(range(low, high + 1))
@@ -63,11 +60,10 @@ def size_lines(
         (low, high),
         grid | {"values": powers[::step], "labelExpr": f"powers[datum.value - {low}]", "title": y_title},
     )
-    colour = {"field": "color"} | OWN_COLOUR
+    colour = key_above([line.name for line in lines], [colours.mark[line.role] for line in lines], colours)
     layers: list[Spec] = []
     hovered: list[Spec] = []
-    names: list[Spec] = []
-    for place, (line, each) in enumerate(zip(lines, logs, strict=True)):
+    for line, each in zip(lines, logs, strict=True):
         rows = [
             {
                 "x": place_x,
@@ -79,29 +75,17 @@ def size_lines(
             for place_x, size, value, real in zip(along, sizes, each, line.values, strict=True)
         ]
         dash = {"strokeDash": [5, 4]} if line.dashed else {}
-        color = colours.mark[line.role]
-        mark = {"type": "line", "strokeWidth": 2, "color": color, "point": {"size": 24, "filled": True, "color": color}}
-        layers.append({"data": data(*rows), "mark": mark | dash, "encoding": {"x": x, "y": y}})
+        mark = {"type": "line", "strokeWidth": 2, "point": {"size": 24, "filled": True}}
+        layers.append({"data": data(*rows), "mark": mark | dash, "encoding": {"x": x, "y": y, "color": colour}})
         hovered += rows
-        names.append({"y": 4 + LABEL * place, "name": line.name, "color": colours.text[line.role]})
-    layers += [
+    layers.append(
         {
             "name": "hover",
             "data": data(*hovered),
             "mark": {"type": "point", "filled": True, "size": 120, "opacity": 0},
             "encoding": {"x": x, "y": y, "tooltip": tooltip(("name", " "), ("size", hover[0]), ("value", hover[1]))},
-        },
-        {
-            "data": data(*names),
-            "mark": {"type": "text", "align": "left", "baseline": "top", "fontWeight": "bold"},
-            "encoding": {
-                "x": {"value": {"expr": f"width - {190 - 12}"}},
-                "y": {"field": "y", "type": "quantitative", "scale": None, "axis": None},
-                "text": {"field": "name", "type": "nominal"},
-                "color": colour,
-            },
-        },
-    ]
+        }
+    )
 
     def table() -> Iterable[Row]:
         yield ("size", *(line.name for line in lines))

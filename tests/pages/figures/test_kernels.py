@@ -5,7 +5,7 @@ import pytest
 
 from pages.figures.images import svg
 from pages.figures.kernels import Fit, kernel_fits, learned_widths
-from tests.pages.figures.drawing import checked, texts
+from tests.pages.figures.drawing import checked
 
 
 @pytest.mark.parametrize("theme", ["light", "dark"])
@@ -16,8 +16,7 @@ def test_fits_hold_every_number_and_gaps_stay_gaps(theme):
     figure = checked(kernel_fits(queries, lines, points, title="t", note="n", hover=("x", "y"), theme=theme))
     assert figure.rows[0] == ("x", "one", "<b>")
     np.testing.assert_array_equal(np.array(figure.rows[1:]), np.stack([queries, queries**2, gap], axis=1))
-    assert {"one", "<b>"} <= set(texts(figure))
-    assert svg(figure)
+    assert "&lt;b&gt;" in svg(figure).decode()
 
 
 def test_widths_of_every_seed_are_drawn_also_those_that_are_0():
