@@ -51,7 +51,7 @@ export function createMatrix(parent, context, spec = {}) {
   let editing = false;
   let timer = 0;
 
-  const labelsOf = ({ axis, count }) => trace.header.labels[axis] ?? Array.from({ length: count }, (_, at) => String(at));
+  const labelsOf = ({ axis, count }) => trace.header.labels[axis] ?? Array.from({ length: count }, (_, at) => (axis === "1" ? "" : String(at)));
   const averaged = () => (store.get().mean && trace.header.means?.[name]) || null;
   const shownName = () => averaged() ?? name;
   const value = (place) => trace.shown(shownName(), place, store.get().view);

@@ -19,7 +19,7 @@ from engine.transformer.depth import ARRANGEMENTS, DepthRun, averaged_with, leak
 from engine.transformer.norms import norm_trace
 from pages.figures import waves
 from pages.figures.heat import heat_map
-from pages.figures.ramps import gate_scale
+from pages.figures.ramps import gate_scale, symmetric_limit
 from pages.figures.waves import Line
 from pages.ui import depths, link, show
 from pages.ui import lesson as rooms
@@ -207,7 +207,7 @@ def _axes(run: DepthRun) -> None:
         moved,
         names,
         names,
-        scale=lambda colours: gate_scale(colours, "forget", max(float(moved.max()), 1e-9)),
+        scale=lambda colours: gate_scale(colours, "forget", symmetric_limit(moved)),
         title=words("figure.norm_leak.title"),
         note=words("figure.norm_leak.note"),
         hover=show.hover("token", "token"),

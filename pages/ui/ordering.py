@@ -34,7 +34,7 @@ FACTORS = {"one": 1.0, "root": WIDTH**0.5, "inverse": WIDTH**-0.5, "none": 0.0}
 
 @dataclass(frozen=True, kw_only=True)
 class PositionsConfig(LessonConfig):
-    """Lesson 15. ``width`` other than the trained model's is for untrained ones; step, key, head, unit, symbol: a place."""
+    """Lesson 15. Only untrained models have another ``width``; step, key, head, unit, cut (a binary digit), symbol: a place."""
 
     kind: str = "sinusoidal"
     model: str = "trained"
@@ -50,6 +50,7 @@ class PositionsConfig(LessonConfig):
     key: int = 0
     head: int = 0
     unit: int = 0
+    cut: int = 0
     symbol: str = ""
 
     choices: ClassVar[Mapping[str, tuple[str, ...]]] = {
@@ -81,6 +82,7 @@ class PositionsConfig(LessonConfig):
             key=number("key", params, last, notes, shift=1),
             head=number("head", params, heads_of(numbers["width"]) - 1, notes, shift=1),
             unit=number("unit", params, numbers["width"] - 1, notes),
+            cut=number("cut", params, bits_of(last + 1) - 1, notes),
             **chosen,
             **numbers,
         )
@@ -88,7 +90,7 @@ class PositionsConfig(LessonConfig):
     @property
     def run(self) -> "PositionsConfig":
         """The config of the run alone: where the learner looks does not change a number of it."""
-        return replace(self, step=0, key=0, head=0, unit=0, symbol="")
+        return replace(self, step=0, key=0, head=0, unit=0, cut=0, symbol="")
 
     @property
     def place(self) -> str:
@@ -119,6 +121,11 @@ class PositionsConfig(LessonConfig):
     def tokens(self) -> tuple[str, ...]:
         """The same in the order in which they are read."""
         return tuple(self.written[at] for at in self.permutation) or self.written
+
+
+def bits_of(count: int) -> int:
+    """How many binary digits count so many positions from 0."""
+    return max((count - 1).bit_length(), 1)
 
 
 def heads_of(width: int) -> int:
@@ -209,7 +216,7 @@ def reference() -> Trace:
 
 def packed(config: PositionsConfig, lang: str) -> bytes:
     """The run as bytes for the stage, in the learner's language, with what it is compared with."""
-    start: dict[str, Any] = {name: getattr(config, name) for name in ("step", "key", "head", "unit")}
+    start: dict[str, Any] = {name: getattr(config, name) for name in ("step", "key", "head", "unit", "cut")}
     start |= {"move": link.moves()} | ({"symbol": config.symbol} if config.symbol else {})
     return _packed(key(config), urlencode(start), lang, config, start)
 
@@ -226,17 +233,13 @@ def _packed(key: str, place: str, lang: str, _config: PositionsConfig, _start: M
         words=stage_words(lang, "positions"),
         names=position_names(lang) | {"bits": words("positions.bits")},
         docs=symbol_docs("attention", lang) | symbol_docs("positions", lang),
-        labels={"L": [str(2**bit) for bit in range(_bits(count))]},
+        labels={"C": [str(2**bit) for bit in range(bits_of(count))]},
         extra=extra,
         baseline=baseline(_config),
         first=opening,
         shown=opening,
         start=_start,
     )
-
-
-def _bits(count: int) -> int:
-    return max((count - 1).bit_length(), 1)
 
 
 def _views(config: PositionsConfig, extra: Mapping[str, Extra]) -> list[dict[str, Any]]:
@@ -280,8 +283,8 @@ def _extras(config: PositionsConfig, trace: Trace) -> dict[str, Extra]:
         "places": Extra(places, "T"),
         "distance": Extra(np.abs(places[:, None] - places), "TS"),
         "bits": Extra(
-            binary_code(count, _bits(count)).numpy().T,
-            "LT",
+            binary_code(count, bits_of(count)).numpy().T,
+            "CT",
             name=words("positions.bits"),
             letter="b",
             role="weights",

@@ -105,7 +105,7 @@ def _line(kind: str, values: Array) -> Line:
 
 
 def _reversed_lines(names: list[str], accuracy: dict[str, Array], lengths: list[int], figure: str) -> Figure:
-    lines = [_line(name, accuracy[name]) for name in names]
+    lines, ends = [_line(name, accuracy[name]) for name in names], words("figure.trained_to", length=reversing.LONGEST)
     return waves.lines_over(
         lines,
         lengths,
@@ -115,7 +115,7 @@ def _reversed_lines(names: list[str], accuracy: dict[str, Array], lengths: list[
         y_title=words("figure.right_share"),
         hover=show.hover("length", "value"),
         limits=(0.0, 1.0),
-        mark=(reversing.LONGEST, words("figure.trained_to", length=reversing.LONGEST)),
+        mark=(reversing.LONGEST, ends) if lengths[-1] > reversing.LONGEST else None,
         points=True,
         theme=show.theme(),
     )

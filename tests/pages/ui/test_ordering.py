@@ -36,6 +36,7 @@ def test_a_link_is_read_back_as_it_was_written():
         key=2,
         head=1,
         unit=7,
+        cut=2,
         symbol="Q",
     )
     assert read(**to_query(config)) == (config, [])
