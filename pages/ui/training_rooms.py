@@ -87,7 +87,7 @@ def _stage(live: bool) -> None:
         _offers(seen)
         training_stage.mount(training_stage.pack_live(seen, language()), key="stage-training")
     else:
-        data = training_stage.pack_recorded(config.probe, config.begun, language())
+        data = training_stage.pack_recorded(training_stage.recorded_of(config.members), config.probe, config.begun, language())
         training_stage.mount(data, key="stage-training")
     alive = seen is not None and (seen.place > 0 or seen.status.state in ALIVE)
     if alive != live:  # the whole page, so that it begins, or stops, to look by itself

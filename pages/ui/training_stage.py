@@ -24,7 +24,8 @@ from pages.ui.words import words
 ROLES = {"rnn": "weights", "gru": "update", "lstm": "cell", "relu": "forget", "transformer": "query"}
 SPARE = ("input", "candidate", "reset", "state")
 STRIPS = {"F": "forget", "I": "input", "O": "output", "R": "reset", "Z": "update", "H": "state", "A": "key"}
-RECORDED = ("gru", "rnn")
+RECORDED = ("rnn", "gru", "lstm", "transformer")
+FIRST = ("gru", "rnn")  # what is replayed where none of the chosen models was recorded
 OWN = "training_"
 
 _component = st.components.v2.component("unrolled.training", css=style(), js=bundle("training"), isolate_styles=True)
@@ -187,13 +188,28 @@ def recording(name: str) -> Replay:
     return read(name)
 
 
+def recorded_of(members: Sequence[Member]) -> tuple[str, ...]:
+    """The shipped models whose recorded training stands for these members: those of their kinds."""
+    return tuple(dict.fromkeys(member.kind for member in members if member.kind in RECORDED)) or FIRST
+
+
+def recorded_member(name: str) -> Member:
+    """A shipped model as a member of a run."""
+    config = recording(name).config
+    return Member(kind=name, width=config.get("hidden_size") or config["width"], layers=config.get("num_layers", 1))
+
+
 @st.cache_resource(max_entries=8, show_spinner=False)
-def pack_recorded(probe: str, prefix: str, lang: str) -> bytes:
-    """The recorded trainings of shipped models, with a moment for each step at which they were kept."""
-    packing, replays = _Packing(), [recording(name) for name in RECORDED]
-    kept = sorted(set.intersection(*(set(replay.steps) for replay in replays)))[::2]
-    kept = sorted({*kept, len(replays[0].events)})  # each moment costs the server some hundredths of a second, once
-    own = [Member(kind=name, width=replay.config["hidden_size"]) for name, replay in zip(RECORDED, replays, strict=True)]
+def pack_recorded(names: tuple[str, ...], probe: str, prefix: str, lang: str) -> bytes:
+    """The recorded trainings of shipped models, with a moment for each second step at which one of them was kept.
+
+    A model whose training was shorter stays as it was at its end.
+    """
+    packing, replays = _Packing(), [recording(name) for name in names]
+    ends = [len(replay.events) for replay in replays]
+    kept = sorted(set.union(*(set(replay.steps) for replay in replays)))[::2]
+    kept = sorted({*kept, *ends})  # each moment costs the server some hundredths of a second, once
+    own = [recorded_member(name) for name in names]
     members = []
     for name, role, replay in zip(names_of(own), roles_of(own), replays, strict=True):
         stretches, held = replay.curve(240), sorted(replay.held_out.items())
@@ -215,19 +231,21 @@ def pack_recorded(probe: str, prefix: str, lang: str) -> bytes:
         )
     frames = []
     for step in kept:
-        looks: list[Look] = [
-            look(replay.model_at(step), replay.vocabulary, probe, prefix, Sampling(temperature=0.5), step) for replay in replays
-        ]
-        frames.append(_frame(packing, View(read=tuple(probe), prefix=prefix, members=tuple(looks)), RECORDED))
-    size, steps = len(replays[0].vocabulary), len(replays[0].events)
+        looks: list[Look] = []
+        for replay in replays:
+            at = replay.nearest(step)
+            looks.append(look(replay.model_at(at), replay.vocabulary, probe, prefix, Sampling(temperature=0.5), at))
+        frames.append(_frame(packing, View(read=tuple(probe), prefix=prefix, members=tuple(looks)), names) | {"step": step})
+    size, steps = len(replays[0].vocabulary), max(ends)
     uniform = float(np.log(size))
+    limits = {replay.events.config.max_norm for replay in replays}
     return packing.to_bytes(
         {
             "run": "recorded",
             "words": _own_words(lang),
             "step": steps,
             "steps": steps,
-            "limit": replays[0].events.config.max_norm,
+            "limit": limits.pop() if len(limits) == 1 else None,
             "members": members,
             "lines": [{"value": uniform, "label": words("training.line.uniform", perplexity=perplexity_text(uniform))}],
             "frames": frames,

@@ -43,23 +43,24 @@ def tabs(config: LanguageModelConfig) -> dict[str, Callable[[], None]]:
 # ------------------------------------------------------------------------------------------------------- kept states
 
 
-def _states(seen: Seen | None) -> tuple[list[Member], list[int]]:
-    """The models and the steps at which they are kept, of a live or the recorded run."""
+def _members(config: LanguageModelConfig, seen: Seen | None) -> list[Member]:
+    """The models of a live or the recorded run."""
     if seen is not None:
-        return list(seen.spec.members), list(seen.kept)
-    replays = [training_stage.recording(name) for name in training_stage.RECORDED]
-    members = [Member(kind=name, width=64) for name in training_stage.RECORDED]
-    return members, sorted(set.intersection(*(set(replay.steps) for replay in replays)))
+        return list(seen.spec.members)
+    return [training_stage.recorded_member(name) for name in training_stage.recorded_of(config.members)]
 
 
-def _chosen(seen: Seen | None, key: str) -> tuple[int, int] | None:
+def _chosen(members: list[Member], seen: Seen | None, key: str) -> tuple[int, int] | None:
     """Which state: a kept step and a member; None where none is kept yet."""
-    members, steps = _states(seen)
     names = training_stage.names_of(members)
-    if not steps:
+    if seen is not None and not seen.kept:
         st.text(words("training.nothing_kept"))
         return None
     with st.container(horizontal=True, vertical_alignment="bottom", key=f"state-{key}"):
+        member = st.selectbox(
+            words("training.which"), range(len(names)), format_func=names.__getitem__, key=f"{key}-member", width=220
+        )
+        steps = list(seen.kept) if seen is not None else list(training_stage.recording(members[member].kind).steps)
         labels = {step: f"{step:,}" for step in steps}
         step = st.selectbox(
             words("training.kept_step"),
@@ -69,20 +70,17 @@ def _chosen(seen: Seen | None, key: str) -> tuple[int, int] | None:
             key=f"{key}-step",
             width=180,
         )
-        member = st.selectbox(
-            words("training.which"), range(len(names)), format_func=names.__getitem__, key=f"{key}-member", width=220
-        )
     return int(step), int(member)
 
 
 def _kept(config: LanguageModelConfig) -> None:
     """Every kept state: its losses, the lessons it can be opened in, and the way back to it."""
     seen = training.seen_of(config)
-    chosen = _chosen(seen, "kept")
+    members = _members(config, seen)
+    chosen = _chosen(members, seen, "kept")
     if chosen is None:
         return
     step, member = chosen
-    members, _ = _states(seen)
     one = members[member]
     name = f"recorded.{one.kind}.{step}" if seen is None else opened.name_of(seen.id, step, member)
     if seen is not None:
@@ -121,11 +119,11 @@ def _kept(config: LanguageModelConfig) -> None:
 def _write(config: LanguageModelConfig) -> None:
     """Let a kept state write, and show how each of its first characters was chosen."""
     seen = training.seen_of(config)
-    chosen = _chosen(seen, "write")
+    members = _members(config, seen)
+    chosen = _chosen(members, seen, "write")
     if chosen is None:
         return
     step, member = chosen
-    members, _ = _states(seen)
     try:
         if seen is None:
             replay = training_stage.recording(members[member].kind)
@@ -209,11 +207,10 @@ def _data(config: LanguageModelConfig) -> None:
 def check(config: LanguageModelConfig) -> None:
     """Questions on the learner's run, or on the recorded one."""
     seen = training.seen_of(config)
-    members, _ = _states(seen)
-    names = training_stage.names_of(members)
+    names = training_stage.names_of(_members(config, seen))
     if seen is None:
         st.caption(words("training.check.recorded"))
-        progress = _recorded()
+        progress = _recorded(training_stage.recorded_of(config.members))
     elif seen.log.uniform is None:
         progress = EMPTY
     else:
@@ -223,14 +220,15 @@ def check(config: LanguageModelConfig) -> None:
 
 
 @st.cache_resource(show_spinner=False)
-def _recorded() -> Progress:
-    replays = [training_stage.recording(name) for name in training_stage.RECORDED]
+def _recorded(names: tuple[str, ...]) -> Progress:
+    replays = [training_stage.recording(name) for name in names]
     steps = sorted(set.intersection(*(set(replay.held_out) for replay in replays)))
+    last = steps[-1]  # trainings of several lengths are compared where all of them were measured
     return Progress(
-        run="recorded",
+        run=f"recorded {' '.join(names)}",
         size=len(replays[0].vocabulary),
-        losses=[replay.events.loss.double().numpy() for replay in replays],
-        norms=[replay.events.gradient_norm.double().numpy() for replay in replays],
+        losses=[replay.events.loss[:last].double().numpy() for replay in replays],
+        norms=[replay.events.gradient_norm[:last].double().numpy() for replay in replays],
         held_steps=np.array(steps, dtype=np.float64),
         held=[np.array([replay.held_out[step] for step in steps]) for replay in replays],
         limit=replays[0].events.config.max_norm,

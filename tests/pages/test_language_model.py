@@ -1,5 +1,6 @@
 """Lesson 9 without a browser: its config, bad input, a training from the button to the lessons, its questions."""
 
+import json
 import math
 import re
 import time
@@ -18,7 +19,7 @@ from engine.training.files import ALIVE, RunFolder
 from engine.training.kept import checkpoint_of
 from engine.training.questions import Progress
 from engine.training.spec import Member
-from pages.ui import opened, runs, texts
+from pages.ui import opened, runs, texts, training_stage
 from pages.ui.config import GRUConfig, from_query, to_query
 from pages.ui.horizon import TruncationConfig
 from pages.ui.horizon import opened as model_of_lesson_5
@@ -232,6 +233,23 @@ def test_tabs_and_questions_without_a_run(lang):
         page.session_state["more"] = words(f"tab.{name}", lang=lang)
         sound(page.run())
     assert words("training.check.recorded", lang=lang) in texts_of(page)
+
+
+def test_the_recorded_trainings_are_those_of_the_chosen_kinds():
+    assert training_stage.recorded_of([Member(kind="relu")]) == training_stage.FIRST
+    chosen = [Member(kind=kind) for kind in ("transformer", "gru", "gru", "relu")]
+    names = training_stage.recorded_of(chosen)
+    assert names == ("transformer", "gru")
+    replays = [replay.read(name) for name in names]
+    packed = training_stage.pack_recorded(names, "In the", "In", "en")
+    header = json.loads(packed[4 : 4 + int.from_bytes(packed[:4], "little")])
+    assert header["steps"] == max(len(each.events) for each in replays) == header["frames"][-1]["step"]
+    for frame in header["frames"]:
+        assert [one["step"] for one in frame["members"]] == [each.nearest(frame["step"]) for each in replays]
+    page = without_browser("language_model", members="transformer.64.2;lstm.64.1")
+    for name in ("kept", "write"):
+        page.session_state["more"] = words(f"tab.{name}")
+        sound(page.run())
 
 
 @pytest.mark.parametrize("number", range(1, len(QUESTIONS["language_model"]) + 1))
