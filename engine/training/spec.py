@@ -43,7 +43,7 @@ class Limits:
     memory: int = 1_500_000_000  # bytes that training may add to a fresh worker
     run_bytes: int = 160_000_000  # that the kept states of a run may take
     disk_bytes: int = 4_000_000_000  # that all runs may take
-    nice: int = 10  # how far a worker stands back behind everybody else
+    nice: int = 15  # how far a worker stands back behind everybody else
 
 
 @dataclass(frozen=True, kw_only=True)
