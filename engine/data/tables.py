@@ -25,6 +25,7 @@ import re
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass, field
+from functools import cached_property
 
 import numpy as np
 
@@ -66,7 +67,7 @@ class Table:
     columns: tuple[Column, ...]
     notes: tuple[Note, ...] = ()
 
-    @property
+    @cached_property
     def numeric(self) -> tuple[Column, ...]:
         return tuple(column for column in self.columns if _is_numeric(column))
 
@@ -77,6 +78,7 @@ def read_table(text: str) -> Table:
     A first row is a header when one of its cells stands over numbers without being one itself.
     """
     text = text.replace("\r\n", "\n").replace("\r", "\n")
+    csv.field_size_limit(10_000_000)  # of the whole process; a cell may be as long as the file
     separator = _separator(text)
     # A quote that is never closed swallows the rest as one cell: then quotes are taken as letters.
     rows = _cells(text, separator, csv.QUOTE_MINIMAL)
@@ -169,7 +171,6 @@ def _separator(text: str) -> str:
 
 
 def _cells(text: str, separator: str, quoting: int) -> list[tuple[int, list[str]]]:
-    csv.field_size_limit(10_000_000)
     reader = csv.reader(io.StringIO(text, newline=""), delimiter=separator, quoting=quoting)  # type: ignore[arg-type]
     return [(reader.line_num, [cell.strip() for cell in row]) for row in reader if any(cell.strip() for cell in row)]
 

@@ -74,14 +74,14 @@ def shorten(token: str, limit: int) -> str:
 
 
 def _visible_cluster(cluster: str) -> str:
-    first = cluster[0]
-    if _UNSEEN.match(first):
-        return _by_name(first) + (_visible_cluster(cluster[1:]) if len(cluster) > 1 else "")
-    if _MARK.match(first):
-        return "◌" + cluster
+    start = next((at for at, character in enumerate(cluster) if not _UNSEEN.match(character)), len(cluster))
+    body = cluster[start:]
+    named = "".join(map(_by_name, cluster[:start]))
+    if _MARK.match(body):
+        return named + "◌" + body
     # A joiner that joins nothing would leave "a" and "a + joiner" looking alike.
-    body = cluster.rstrip("\u200c\u200d")
-    return body + "".join(_by_name(joiner) for joiner in cluster[len(body) :])
+    seen = body.rstrip("\u200c\u200d")
+    return named + seen + "".join(map(_by_name, body[len(seen) :]))
 
 
 def _by_name(character: str) -> str:

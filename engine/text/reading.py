@@ -65,6 +65,8 @@ _BREAKS = regex.compile("\r\n|\r")
 _PAIRS = regex.compile("[\ud800-\udbff][\udc00-\udfff]")
 _LONE = regex.compile("[\ud800-\udfff]")
 _CONTROLS = regex.compile(r"[\p{Cc}--[\t\n]]", regex.V1)
+# More marks on one letter than in any writing. To put them in order takes time that grows with the square of their number.
+_HEAP = regex.compile(r"(\p{M}{64,})")
 _STRANGE = regex.compile(r"[\p{Cc}\p{Cn}\p{Co}\p{Cs}--[\t\n\r\f]]", regex.V1)  # hardly ever meant in a text
 
 
@@ -253,10 +255,7 @@ def _clean(text: str) -> tuple[str, tuple[Note, ...]]:
     text = text.replace("\0", "")
     text, counts["text.surrogates_joined"] = _PAIRS.subn(_join, text)
     text, counts["text.surrogates_replaced"] = _LONE.subn("\ufffd", text)
-    counts["text.composed"] = 0
-    if not unicodedata.is_normalized("NFC", text):
-        counts["text.composed"] = sum(not unicodedata.is_normalized("NFC", each) for each in graphemes(text)) or 1
-        text = unicodedata.normalize("NFC", text)
+    text, counts["text.composed"] = _composed(text)
     counts["text.control_characters"] = len(_CONTROLS.findall(text))
     notes = [Note(key, {"count": count}) for key, count in counts.items() if count]
     if not text:
@@ -266,6 +265,16 @@ def _clean(text: str) -> tuple[str, tuple[Note, ...]]:
     elif len(text) == 1:
         notes.append(Note("text.one_character"))
     return text, tuple(notes)
+
+
+def _composed(text: str) -> tuple[str, int]:
+    """The composed spelling of a text, and how many of its characters it changed. A heap of marks stays as it is."""
+    parts, count = _HEAP.split(text), 0
+    for at in range(0, len(parts), 2):
+        if not unicodedata.is_normalized("NFC", parts[at]):
+            count += sum(not unicodedata.is_normalized("NFC", each) for each in graphemes(parts[at])) or 1
+            parts[at] = unicodedata.normalize("NFC", parts[at])
+    return "".join(parts), count
 
 
 def _join(pair: "regex.Match[str]") -> str:

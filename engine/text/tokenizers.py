@@ -21,8 +21,9 @@ _WORD_BOUNDARY = regex.compile(r"\b", regex.V1 | regex.WORD)
 _HAN = regex.compile(r"(\p{Han}+)")
 _BLANKS = regex.compile(r"[^\S\n]+")
 _LINE_BREAKS = regex.compile(r"(\n)")
-# Words keep the blank before them and no merge crosses a word, so that a piece stays readable.
-_BPE_WORDS = r" ?\p{L}[\p{L}\p{M}]*| ?\p{N}+| ?[^\s\p{L}\p{N}]+|\s+(?!\S)|\s+"
+# Words keep the blank before them and no merge crosses a word, so that a piece stays readable. One without an end is cut:
+# to join its pieces takes time that grows with the square of its length.
+_BPE_WORDS = r" ?\p{L}[\p{L}\p{M}]{0,63}| ?\p{N}{1,64}| ?[^\s\p{L}\p{N}]{1,64}|\s{1,64}(?!\S)|\s{1,64}"
 
 
 def tokenize(

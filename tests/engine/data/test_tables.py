@@ -1,5 +1,7 @@
 """A learner's CSV file: what is found, what is missing, and what is said about it."""
 
+import csv
+
 import numpy as np
 import pytest
 from hypothesis import given
@@ -123,3 +125,13 @@ def test_numbers_come_back_as_written(values):
     series, notes = column_series(read_table("x\n" + "\n".join(map(repr, values))), 0)
     assert notes == ()
     np.testing.assert_array_equal(series.values, values)
+
+
+@pytest.mark.parametrize("cell", ["a" * 300_000, '"' + "a" * 300_000, "1" * 300_000])
+def test_a_cell_as_long_as_the_file_is_read(cell):
+    before = csv.field_size_limit(1000)  # as in a process that has read no table yet
+    try:
+        assert [note.key for note in read_table(cell).notes] == ["table.no_numbers"]
+        assert [column.cells for column in read_table(f"x,y\n1,2\n{cell},3").columns][1] == ("2", "3")
+    finally:
+        csv.field_size_limit(before)

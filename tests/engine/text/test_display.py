@@ -71,3 +71,9 @@ def test_txt_11_labels_are_never_cut_inside_a_character():
     assert shorten("abc", 1) == "…"
     with pytest.raises(ValueError, match="at least 1"):
         shorten("abc", 0)
+
+
+@pytest.mark.parametrize(("token", "shown"), [("\u200d", "‹ZWJ›"), ("\ufe0f", "‹VS16›"), ("\u034f", "‹U+034F›")])
+def test_thousands_of_unseen_marks_are_shown_one_by_one(token, shown):
+    assert visible(token * 5000) == shown * 5000
+    assert visible(token * 3 + "\u0301") == shown * 3 + "◌\u0301"

@@ -4,6 +4,7 @@ import hashlib
 import os
 import subprocess
 import sys
+import time
 from pathlib import Path
 
 import pytest
@@ -154,3 +155,13 @@ def test_chinese_by_character_and_by_word():
 @given(any_text)
 def test_chinese_words_with_blanks_give_the_text_back(text):
     assert "".join(tokenize(text, "chinese", keep_blanks=True)) == text
+
+
+@pytest.mark.parametrize("word", ["a", "abcdefgh", " ", "\n", "1", "x\u0301", "🏳️‍🌈"])
+def test_byte_pairs_of_one_endless_word_take_no_longer_than_others(word):
+    text = word * (100_000 // len(word))
+    start = time.process_time()
+    tokens = tokenize(text, "bpe", vocabulary_size=300)
+    assert time.process_time() - start < 5
+    assert "".join(tokens) == text
+    assert 1 < max(map(len, tokens)) <= 64
