@@ -12,9 +12,9 @@ back after every run: Streamlit's browser side sends the address as it last wrot
 they were on arrival, and writes them so.
 """
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Container, Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import replace
+from dataclasses import fields, replace
 from typing import Any
 
 import streamlit as st
@@ -58,9 +58,13 @@ def change(*, notes: tuple[Note, ...] = (), source: Mapping[str, str] | None = N
     """In a callback: set fields of this page's config, checked as a link is, and write the address.
 
     ``source`` says of which long text a new ``text`` is a part (``doc``, ``from``). The browser gets a history entry.
+    A place that a shorter text or a smaller model no longer has moves without a word: nobody asked for it just now.
     """
+    config = st.session_state["config"]
     stays = () if "text" in values else ("doc", "from")
-    _enter(to_query(replace(st.session_state["config"], **values)), notes, stays, source or {})
+    places = {each.name for each in fields(config) if isinstance(getattr(config, each.name), int)}
+    quiet = {f"link.{name}" for name in places - values.keys()}
+    _enter(to_query(replace(config, **values)), notes, stays, source or {}, quiet)
 
 
 def follow(params: Mapping[str, str]) -> None:
@@ -80,10 +84,20 @@ def _led(page: str) -> None:
     moves[page] = moves.get(page, 0) + 1
 
 
-def _enter(params: Mapping[str, str], notes: tuple[Note, ...], stays: tuple[str, ...], source: Mapping[str, str]) -> None:
-    """Take ``params`` as the config; of what else stands in the address only the language and ``stays`` remain."""
+def _enter(
+    params: Mapping[str, str],
+    notes: tuple[Note, ...],
+    stays: tuple[str, ...],
+    source: Mapping[str, str],
+    quiet: Container[str] = (),
+) -> None:
+    """Take ``params`` as the config; of what else stands in the address only the language and ``stays`` remain.
+
+    Notes with a key in ``quiet`` are not said.
+    """
     state = st.session_state
-    state["config"], said = from_query(type(state["config"]), params)
+    state["config"], found = from_query(type(state["config"]), params)
+    said = [note for note in found if note.key not in quiet]
     keys = {note.key for note in said}
     state["notes"] = (*(note for note in notes if note.key not in keys), *said)
     here = st.query_params.to_dict()
