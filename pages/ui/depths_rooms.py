@@ -18,6 +18,7 @@ from engine.transformer import depth_export
 from engine.transformer.depth import ARRANGEMENTS, DepthRun, averaged_with, leak
 from engine.transformer.norms import norm_trace
 from pages.figures import waves
+from pages.figures.blocks import shared_cells
 from pages.figures.heat import heat_map
 from pages.figures.ramps import gate_scale, symmetric_limit
 from pages.figures.waves import Line
@@ -171,35 +172,20 @@ def _rounded(value: float) -> str:
 def _axes(run: DepthRun) -> None:
     """Which numbers share a mean, in a block of sequences, tokens and features; and what a norm over positions gives away."""
     labels = {over: words(f"over.{over}") for over in OVER}
-    with st.container(horizontal=True, vertical_alignment="bottom", key="averaged"):
-        over = st.selectbox(
-            words("depth.over"), OVER, format_func=labels.__getitem__, key="over", width=380, persist_state="session"
-        )
-        place = tuple(
-            int(
-                st.number_input(words(f"depth.axis.{axis}"), 1, size, 1, key=f"axis-{axis}", width=130, persist_state="session")
-            )
-            - 1
-            for axis, size in zip("BTD", BLOCK, strict=True)
-        )
-    together = averaged_with(over, BLOCK, (place[0], place[1], place[2])).astype(float)
-    st.text(words("depth.together", count=int(together.sum()), total=together.size))
-    for number, (column, values) in enumerate(zip(st.columns(BLOCK[0]), together, strict=True)):
-        drawn = heat_map(
-            values,
-            [str(token + 1) for token in range(BLOCK[1])],
-            [str(feature + 1) for feature in range(BLOCK[2])],
-            scale=lambda colours: gate_scale(colours, "output"),
-            title=words("figure.block.title", number=number + 1),
-            note=words("figure.block.note"),
-            hover=show.hover("token", "feature"),
-            theme=show.theme(),
-            width=330,
-            cell=26,
-            selected=place[2] if number == place[0] else None,
-        )
-        with column:
-            show.figure(drawn, f"block-{number}")
+    over = st.selectbox(
+        words("depth.over"), OVER, format_func=labels.__getitem__, key="over", width=380, persist_state="session"
+    )
+    together = int(averaged_with(over, BLOCK, (0, 0, 0)).sum())
+    st.text(words("depth.together", count=together, total=math.prod(BLOCK)))
+    drawn = shared_cells(
+        BLOCK,
+        over,
+        title=words("figure.block.title"),
+        note=words("figure.block.note"),
+        names=(words("depth.axis.B"), words("depth.axis.T"), words("depth.axis.D")),
+        theme=show.theme(),
+    )
+    show.figure(drawn, "block")
     vectors = replace(run, given="normal").vectors()[:12]
     names = [str(token + 1) for token in range(len(vectors))]
     moved = leak(vectors, over if "B" not in over else over.replace("B", "") or "D")
