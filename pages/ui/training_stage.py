@@ -27,6 +27,7 @@ STRIPS = {"F": "forget", "I": "input", "O": "output", "R": "reset", "Z": "update
 RECORDED = ("rnn", "gru", "lstm", "transformer")
 FIRST = ("gru", "rnn")  # what is replayed where none of the chosen models was recorded
 OWN = "training_"
+MOMENTS = 8  # of a replay
 
 _component = st.components.v2.component("unrolled.training", css=style(), js=bundle("training"), isolate_styles=True)
 
@@ -201,14 +202,14 @@ def recorded_member(name: str) -> Member:
 
 @st.cache_resource(max_entries=8, show_spinner=False)
 def pack_recorded(names: tuple[str, ...], probe: str, prefix: str, lang: str) -> bytes:
-    """The recorded trainings of shipped models, with a moment for each second step at which one of them was kept.
+    """The recorded trainings of shipped models, with some of the moments at which one of them was kept, and all ends.
 
     A model whose training was shorter stays as it was at its end.
     """
     packing, replays = _Packing(), [recording(name) for name in names]
     ends = [len(replay.events) for replay in replays]
-    kept = sorted(set.union(*(set(replay.steps) for replay in replays)))[::2]
-    kept = sorted({*kept, *ends})  # each moment costs the server some hundredths of a second, once
+    kept = sorted(set.union(*(set(replay.steps) for replay in replays)))
+    kept = sorted({*kept[:: -(-len(kept) // MOMENTS)], *ends})  # each moment costs the server up to half a second, once
     own = [recorded_member(name) for name in names]
     members = []
     for name, role, replay in zip(names_of(own), roles_of(own), replays, strict=True):
@@ -229,12 +230,16 @@ def pack_recorded(names: tuple[str, ...], probe: str, prefix: str, lang: str) ->
                 "broken": None,
             }
         )
-    frames = []
+    frames: list[dict[str, Any]] = []
+    found: dict[tuple[str, int], Look] = {}
     for step in kept:
         looks: list[Look] = []
         for replay in replays:
-            at = replay.nearest(step)
-            looks.append(look(replay.model_at(at), replay.vocabulary, probe, prefix, Sampling(temperature=0.5), at))
+            place = replay.name, replay.nearest(step)
+            if place not in found:
+                model, how = replay.model_at(place[1]), Sampling(temperature=0.5)
+                found[place] = look(model, replay.vocabulary, probe, prefix, how, place[1])
+            looks.append(found[place])
         frames.append(_frame(packing, View(read=tuple(probe), prefix=prefix, members=tuple(looks)), names) | {"step": step})
     size, steps = len(replays[0].vocabulary), max(ends)
     uniform = float(np.log(size))
