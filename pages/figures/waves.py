@@ -50,7 +50,7 @@ def lines_over(
         raise ValueError(f"every line has {len(x)} values")
     colours = palette(theme)
     finite = np.concatenate([line.values[np.isfinite(line.values)] for line in lines])
-    low, high = limits or (float(finite.min()), float(finite.max()))
+    low, high = limits or ((float(finite.min()), float(finite.max())) if finite.size else (0.0, 1.0))
     room = 0.0 if limits else 0.05 * (high - low or 1.0)
     first, last = float(x[0]), float(x[-1])
     span = last - first or 1.0

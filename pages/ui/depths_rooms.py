@@ -228,6 +228,8 @@ def _depths(config: DepthConfig, run: DepthRun) -> None:
             theme=show.theme(),
         )
         show.figure(drawn, f"depths-{quantity}")
+        if not any(np.isfinite(line.values).any() for line in lines):
+            st.text(words("depth.nothing"))
 
 
 @st.cache_resource(max_entries=16, show_spinner=False)

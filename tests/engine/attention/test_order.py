@@ -163,6 +163,8 @@ def test_question_9_beyond_the_length_of_the_training():
     assert min(reversing.accuracy(model, n) for n in range(3, 11)) > 0.99
     assert 0.2 < reversing.accuracy(model, 11) < 0.75
     assert reversing.accuracy(model, 12) < 0.2
+    for variant in ("rotary", "alibi"):  # they know distances only: not yet right within the lengths of the training
+        assert 0.2 < reversing.accuracy(reversing.load(variant).model, 10) < 0.9
     learned = reversing.load("learned").model
     assert min(reversing.accuracy(learned, n) for n in range(3, 11)) > 0.99
     assert math.isnan(reversing.accuracy(learned, 11))
@@ -190,6 +192,10 @@ def test_characters_beyond_the_training():
     assert math.isnan(far["learned"])
     assert np.isfinite(losses["learned"][: LONGEST - 1]).all()
     assert far["alibi"] < near["alibi"] + 0.1
+    soon = {kind: float(losses[kind][64:80].mean()) for kind in ("sinusoidal", "rotary")}
+    assert soon["sinusoidal"] > near["sinusoidal"] + 0.5
+    assert soon["rotary"] < near["rotary"] + 0.15
+    assert far["rotary"] > near["rotary"] + 0.5
     assert near["none"] > max(near[kind] for kind in KINDS[:3])
 
 

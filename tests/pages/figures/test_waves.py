@@ -30,6 +30,12 @@ def test_names_of_lines_that_end_together_stand_apart_and_inside():
     assert places[-1] <= height
 
 
+def test_lines_without_any_number_are_an_empty_figure():
+    figure = drawn([float("nan")] * 3)
+    assert figure.spec["layer"][1]["data"]["values"] == []
+    assert figure.rows[0] == ("x", "line 0")
+
+
 def test_a_mark_and_fixed_limits():
     figure = drawn([0.5, 0.6], limits=(0.0, 1.0), mark=(1, "end"))
     assert figure.spec["layer"][0]["encoding"]["y"]["scale"]["domain"] == [0.0, 1.0]
