@@ -7,6 +7,7 @@ import { formatNumber } from "./numbers.js";
 const EDGE = { left: 44, right: 40, top: 10, bottom: 24 };
 const HEIGHT = 300;
 const LOW = 86;
+const BEYOND = 1; // nats above knowing nothing that are still drawn
 const TICKS = [1, 2, 5, 10, 20, 50, 100, 200, 500, 1000, 2000, 5000];
 
 /** Round numbers from 0 to `high`, at most seven. */
@@ -57,8 +58,10 @@ export function createChart(parent, { words, actions }) {
     const right = reach(data.playing ? until : data.step, data.steps);
     const values = data.members.flatMap(({ losses, held }) => [...losses, ...held]).filter(Number.isFinite);
     const lines = data.lines.map(({ value }) => value);
-    const top = Math.max(...(values.length ? values : [0]), ...lines) + 0.12;
-    const bottom = Math.max(0, Math.min(...(values.length ? values : [1]), ...lines) - 0.15);
+    // A model that diverges leaves the picture at its top, instead of flattening everything else.
+    const most = (lines.length ? Math.max(...lines) : 4.5) + BEYOND;
+    const top = Math.min(Math.max(...values, ...lines, 1), most) + 0.12;
+    const bottom = Math.max(0, Math.min(...values, ...lines, most) - 0.15);
     const x = (step) => EDGE.left + (step / right) * (width - EDGE.left - EDGE.right);
     const y = (loss) => HEIGHT - EDGE.bottom - ((Math.min(loss, top) - bottom) / (top - bottom)) * (HEIGHT - EDGE.top - EDGE.bottom);
     return { x, y, right, top, bottom, back: (px) => ((px - EDGE.left) / (width - EDGE.left - EDGE.right)) * right };

@@ -8,6 +8,7 @@ run up again goes on from the last state that was written, a few seconds back at
 
 from __future__ import annotations
 
+import contextlib
 import importlib.util
 import json
 import math
@@ -371,7 +372,8 @@ def _bounded(limits: Limits) -> None:
     if hasattr(os, "nice"):
         os.nice(limits.nice)
     if limits.nice and hasattr(os, "SCHED_BATCH"):  # it does not take the processor from a page that is about to answer
-        os.sched_setscheduler(0, os.SCHED_BATCH, os.sched_param(0))
+        with contextlib.suppress(OSError):  # not everywhere is it allowed
+            os.sched_setscheduler(0, os.SCHED_BATCH, os.sched_param(0))
     if resource is None:
         return
     status = Path("/proc/self/statm")

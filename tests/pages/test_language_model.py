@@ -52,16 +52,22 @@ def open_tab(page: AppTest, name: str) -> AppTest:
     return sound(page.run())
 
 
+def ended(folder: RunFolder) -> None:
+    """Wait until a run has come to its end."""
+    end = time.monotonic() + 120
+    while folder.said.state in ("queued", *ALIVE) or folder.alive() or not folder.last.exists():
+        assert time.monotonic() < end, folder.status
+        folder.watch()
+        time.sleep(0.05)
+
+
 @pytest.fixture(scope="module")
 def trained() -> tuple[AppTest, str]:
     """A page on which somebody has trained four small models to the end, and the id of the run."""
     page = without_browser("language_model", text="9 green bottles", **SMALL)
     sound(page.button(key="train").click().run())
     run = link_of(page)["run"]
-    folder, end = RunFolder(opened.root() / run), time.monotonic() + 120
-    while folder.status.state in ("queued", *ALIVE) or not folder.last.exists():
-        assert time.monotonic() < end, folder.status
-        time.sleep(0.05)
+    ended(RunFolder(opened.root() / run))
     return sound(page.run()), run
 
 
@@ -159,6 +165,24 @@ def test_a_run_that_there_is_not_is_said():
 
 
 # ----------------------------------------------------------------------------------------------------------------- a run
+
+
+def test_opt_11_a_diverged_run_is_taken_back_and_clipped():
+    small = {"members": "relu.64.1", "optimizer": "sgd", "rate": "1", "clip": "0", "corpus": "python_topics", "total": "40"}
+    page = without_browser("language_model", text="9 green bottles", **small)
+    sound(page.button(key="train").click().run())
+    run = link_of(page)["run"]
+    folder = RunFolder(opened.root() / run)
+    ended(folder)
+    assert folder.status.state == "diverged"
+    sound(page.run())
+    assert says(page, "training.diverged.loss")
+    sound(page.button(key="training-clipped-0").click().run())
+    assert "clip" not in link_of(page)
+    ended(folder)
+    assert folder.spec.training.max_norm == 1.0
+    assert folder.status.state == "finished"
+    assert not says(sound(page.run()), "training.diverged.loss")
 
 
 def test_the_end_of_a_run_is_shown_and_the_next_one_can_begin(trained):
