@@ -10,6 +10,7 @@ table.no_numbers        columns                        no column holds at least 
 table.separator         separator                      the cells are separated by something other than a comma
 table.decimal_comma     (none)                         numbers are written 3,14
 table.uneven            rows                           rows (numbered as in the file) with more or fewer cells than usual
+table.wide              used, total                    only the first ``used`` of the columns are read
 series.missing          count, rows, first             cells without a number; ``first`` is what stands in the first one
 series.filled           count                          cells filled on the line between their neighbours
 series.cut              start, end                     cells without a number at the start or the end, left out
@@ -35,6 +36,7 @@ from engine.trace import Array, frozen
 
 SEPARATORS = (",", ";", "\t", "|")
 MISSING = frozenset({"", "na", "n/a", "nan", "null", "none", "nil", "-", "--", "?", ".", "#n/a"})
+MOST_COLUMNS = 1000
 ROWS_NAMED = 20  # row numbers listed in a note
 # 1,234.5 and 1.234,5: marks between thousands
 _THOUSANDS = {".": re.compile(r"[+-]?\d{1,3}(,\d{3})+(\.\d*)?"), ",": re.compile(r"[+-]?\d{1,3}(\.\d{3})+(,\d*)?")}
@@ -91,6 +93,9 @@ def read_table(text: str) -> Table:
         notes.append(Note("table.separator", {"separator": separator}))
     width = Counter(len(row) for _, row in rows).most_common(1)[0][0]
     uneven = [line for line, row in rows if len(row) != width]
+    if width > MOST_COLUMNS:
+        notes.append(Note("table.wide", {"used": MOST_COLUMNS, "total": width}))
+        width, rows = MOST_COLUMNS, [(line, row[:MOST_COLUMNS]) for line, row in rows]
     if uneven:
         notes.append(Note("table.uneven", {"rows": _listed(uneven)}))
     cells = [(line, (*row[:width], *[""] * (width - len(row)))) for line, row in rows]

@@ -12,6 +12,7 @@ from pages.ui.words import words
 
 LIMIT_BYTES = 512 * 1024
 NAME = 40  # characters of a column's name
+OF_TEXTS = ("text.empty", "text.blank", "text.one_character")  # a table without numbers has sentences of its own
 PREVIEWED = 2  # lines of a table, for each encoding
 
 
@@ -96,6 +97,6 @@ def _uploaded(key: str, encoding: str | None) -> None:
     if any(note.key == "text.first_part" for note in reading.notes):
         text = text[: text.rfind("\n") + 1] or text  # the last line is half a line
     table = read_table(text)
-    notes: tuple[Note, ...] = tuple(note for note in reading.notes if note.key != "text.one_character")
+    notes: tuple[Note, ...] = tuple(note for note in reading.notes if note.key not in OF_TEXTS)
     column = table.numeric[0].number if table.numeric else 0
     link.change(series="own", data=documents.keep(text, cut=False), column=column, start=0, notes=notes)

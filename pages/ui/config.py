@@ -286,13 +286,13 @@ def choice(name: str, params: Mapping[str, str], known: tuple[str, ...], notes: 
     return known[0]
 
 
-def number(name: str, params: Mapping[str, str], highest: int, notes: list[Note], shift: int = 0) -> int:
-    """A whole number from 0 to ``highest``; the note counts from ``shift``."""
+def number(name: str, params: Mapping[str, str], highest: int, notes: list[Note], shift: int = 0, said: str = "") -> int:
+    """A whole number from 0 to ``highest``; the note counts from ``shift``, and has the key ``said`` or that of the name."""
     given = params.get(name, "0")
     number = int(given) if WHOLE.fullmatch(given) else highest + 1 if TOO_LONG.fullmatch(given) else 0
     used = 0 if given.startswith("-") else min(number, highest)
     if not WHOLE.fullmatch(given) or used != number:
-        notes.append(Note(f"link.{name}", {"low": shift, "high": highest + shift, "used": used + shift}))
+        notes.append(Note(said or f"link.{name}", {"low": shift, "high": highest + shift, "used": used + shift}))
     return used
 
 

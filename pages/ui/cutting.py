@@ -63,7 +63,7 @@ class TokensConfig(LessonConfig):
             text=text,
             seed=number("seed", params, MAX_SEED, notes),
             offset=number("offset", params, numbers["steps"] - 1, notes),
-            step=number("step", params, ON_STAGE - 1, notes, shift=1),
+            step=number("step", params, ON_STAGE - 1, notes, shift=1, said="link.place"),
             batch=number("batch", params, ON_STAGE - 1, notes, shift=1),
             **chosen,
             **numbers,

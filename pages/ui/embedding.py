@@ -67,7 +67,7 @@ class EmbeddingsConfig(LessonConfig):
         return cls(
             text=given_text(params, notes),
             seed=number("seed", params, MAX_SEED, notes),
-            step=number("step", params, SHOWN - 1, notes, shift=1),
+            step=number("step", params, SHOWN - 1, notes, shift=1, said="link.place"),
             unit=number("unit", params, 1023, notes),
             **chosen,
             **numbers,

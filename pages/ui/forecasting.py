@@ -79,7 +79,7 @@ class AutoregressionConfig(LessonConfig):
             model=model if model in MODELS else cls.model,
             seed=number("seed", params, MAX_SEED, notes),
             start=number("start", params, LONGEST - 1, notes, shift=1),
-            step=number("step", params, STEPS - 1, notes, shift=1),
+            step=number("step", params, STEPS - 1, notes, shift=1, said="link.place"),
             head=number("head", params, 1, notes),
             unit=number("unit", params, LIMITS["tau"][1] - 1, notes),
             cut=number("cut", {"cut": str(cls.cut), **params}, 2 ** len(HORIZONS) - 1, notes),

@@ -207,6 +207,7 @@ def test_files_that_hold_no_series_get_a_sentence_and_flat_ones_a_forecast(open_
         upload(page, "short.csv", content)
         expect(page.locator(".st-key-series-notes")).to_contain_text(told)
         assert stage.root.count() == 0
+        assert page.get_by_text(words("text.empty")).count() == 0, "nobody asked for a sample of a text"
     upload(page, "flat.csv", b"x\n" + b"7\n" * 30)
     stage.find(".series.near .now").first.wait_for()
     settle(page)

@@ -122,6 +122,7 @@ NUMBERS = "\n".join(f"{t},{(t * 7) % 11}.5" for t in range(30))
         ("x;y\n" + "\n".join(f"{t},5;{t}" for t in range(20)), "decimal comma"),
         ("t,x\n" + "\n".join(f"d,{x}" for x in ["1", "2", "", "n/a", *range(20)]), "2 gaps were filled"),
         ("x,y\n" + NUMBERS + "\n1,2,3", "more or fewer cells"),
+        ("\n".join(",".join(str(t * k % 7) for k in range(1500)) for t in range(13)), "Of 1,500 columns the first 1,000"),
         ("x\n" + "\n".join(str(t % 9) for t in range(2000)), "Of 2,000 values the first 1,500"),
     ],
 )
