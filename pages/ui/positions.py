@@ -18,13 +18,13 @@ panel       formulas, and the chosen one read with this cell's numbers
 terms       what the chosen number is a sum of: two vectors, their products and the sum; of a softmax the whole row
 sum         ``whole`` as the sum of ``parts`` over the heads (and ``bias``), with numbers
 diagram     wires derived from the equations; a file in assets/stage/layouts places them
-curves      ``x``, ``lines`` ({array, label, role, dashed, marked}) over T, ``points`` ({x, y} over S, weights over TS); the
-            query is a point on the axis that is dragged. ``shade``, ``log_x``, ``axis_x``, ``axis_y``; ``editable``: a click
+curves      ``x``, ``lines`` ({array, label, role, dashed, marked, when}) over T, ``points`` ({x, y} over S, weights over TS);
+            the query is a point on the axis, dragged. ``shade``, ``log_x``, ``axis_x``, ``axis_y``; ``editable``: a click
             adds or takes away a point (``stage.mount(on_touch=...)``); ``fixed``: nothing is dragged, and a line over two axes
             shows its chosen row
 series      a series of numbers and a forecast over it, with the values each prediction is made from (assets/stage/series.js)
 vectors     ``symbols``: the chosen row of each as bars, in the order in which they are computed
-readout     ``items`` ({array, label, digits}): numbers that follow the place, for instance over C
+readout     ``items`` ({array, label, digits, when, power}): numbers that follow the place, for instance over C
 =========== ==========================================================================================================
 
 Words come from ``pages.ui.stage.stage_words``; a lesson whose rows are no queries replaces some of them
