@@ -67,7 +67,7 @@ def test_a_run_has_the_numbers_of_the_loop_alone_beside_others_and_after_an_end(
     assert [over(service, other) for other in beside] == ["stopped"]
 
 
-def test_pause_step_resume_stop_and_start_again(service):
+def test_ses_04_ses_05_pause_step_resume_stop_and_start_again(service):
     run = service.start(spec(steps=LONG), TEXT, "me")
     past(service, run, 3)
     service.pause(run)

@@ -9,6 +9,7 @@ from hypothesis import strategies as st
 from engine.training.loop import TrainingConfig
 from engine.training.models import KINDS, build, config_of, count
 from engine.training.spec import Limits, Member, RunSpec, examine, fitting, material, rate_faults
+from tests.engine.training.live import by_itself
 from tests.support import seeded
 
 PROSE = "".join(f"Line {number} of a text that goes on for quite a while, with some words in it.\n" for number in range(200))
@@ -138,6 +139,14 @@ def test_opt_08_a_rate_of_0_is_allowed_and_said():
 )
 def test_what_is_too_much_is_refused(changes, key):
     assert f"training.{key}" in keys(found(PROSE, **changes).refusals)
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_opt_09_the_preset_stays_finite_for_every_kind(kind):
+    asked = RunSpec(members=(Member(kind=kind, width=64),)).with_training(steps=15)
+    weights, losses = by_itself(asked, material(PROSE))
+    assert losses[-1] < losses[0]
+    assert all(bool(value.isfinite().all()) for value in weights.values())
 
 
 def test_what_is_asked_is_counted():
