@@ -29,9 +29,11 @@ export function formatDifference(value, digits = 3) {
   return value > 0 ? `+${text}` : text;
 }
 
-/** A number as short as it is exact: for limits of a scale and values that somebody typed. */
+/** A number as short as it is exact: for limits of a scale and values that somebody typed. Long ones would not fit beside a scale. */
 export function formatShort(value) {
-  return String(Number(value.toPrecision(6))).replace("-", MINUS);
+  const short = Number(value.toPrecision(6));
+  const text = Math.abs(short) >= 1e6 ? short.toExponential() : String(short);
+  return text.replace("e+", "e").replaceAll("-", MINUS);
 }
 
 /** A probability in percent, with more digits where it is small. */

@@ -48,6 +48,8 @@ def test_differences_show_their_sign(run):
 def test_percents_and_limits(run):
     assert run("numbers", "(m) => [0, 0.0001, 0.0006, 0.5, 1].map(m.formatPercent)") == ["0.0", "<0.1", "0.1", "50.0", "100.0"]
     assert run("numbers", "(m) => [-8, 1, 0.5].map(m.formatShort)") == ["−8", "1", "0.5"]
+    large = run("numbers", "(m) => [331050000, -2e6, 999999, 1e29, -1e-7].map(m.formatShort)")
+    assert large == ["3.3105e8", "−2e6", "999999", "1e29", "−1e−7"]
 
 
 @pytest.mark.parametrize(
