@@ -87,6 +87,16 @@ def test_the_language_is_the_browsers_until_one_is_chosen(open_page: Open, local
     expect(page.get_by_role("heading", name=name)).to_be_visible()
 
 
+def test_the_link_that_the_keyboard_is_at_is_marked(open_page: Open):
+    page = open_page("gru")
+    link = page.locator(".st-key-bar").get_by_role("link").nth(1)
+    for _ in range(12):
+        page.keyboard.press("Tab")
+        if link.evaluate("(link) => link === document.activeElement"):
+            break
+    assert link.evaluate("(link) => getComputedStyle(link).outlineStyle") == "solid"
+
+
 def test_a_chosen_language_stays_on_every_page_and_after_a_refresh(open_page: Open):
     page = open_page()
     page.locator(".st-key-bar").get_by_text("中文").click()
