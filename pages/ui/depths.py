@@ -227,9 +227,9 @@ def _views(config: DepthConfig, trace: Trace) -> list[dict[str, Any]]:
     return [
         shared | {"lines": lines("size"), "axis_y": words("depth.size"), "label": words("depth.sizes")},
         shared | {"lines": lines("gradient"), "axis_y": words("depth.gradient"), "label": words("depth.gradients")},
+        {"view": "matrix", "area": "time"},
         {"view": "panel", "area": "side"},
         {"view": "terms", "area": "side"},
         {"view": "readout", "area": "side", "items": items},
-        {"view": "matrix", "area": "next"},
-        {"view": "vectors", "area": "more", "symbols": symbols},
+        {"view": "vectors", "area": "side", "symbols": symbols},
     ]

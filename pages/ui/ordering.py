@@ -296,8 +296,8 @@ def _extras(config: PositionsConfig, trace: Trace) -> dict[str, Extra]:
         return extra | {"bias": Extra(trace["B"], "NTS"), "B": Extra(trace["B"], "NTS", interval=(low, -low), role="score")}
     codes, products = trace["P"], trace["G"]
     extra |= {"columns": Extra(codes.T, "DT"), "product": Extra(products, "TS")}
-    top = float(np.diagonal(products).max())
-    if float(products.min()) >= -0.05 * top:  # nothing but rounding and ripples lies below 0: from paper to full
+    top = float((codes.shape[-1] + 1) // 2)  # each pair of columns adds 1 to the product of a code with itself
+    if config.kind != "learned" and float(products.min()) >= -0.05 * top:  # only ripples below 0: from paper to full
         extra["G"] = Extra(products, "TS", interval=(0.0, top), role="candidate")
     if config.kind in ("sinusoidal", "rotary"):
         width = codes.shape[-1]
