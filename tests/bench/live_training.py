@@ -35,7 +35,7 @@ class Watcher(Client):
 
     fragment = ""
 
-    async def open(self, run: str, pages: dict[str, str]) -> None:
+    async def look_at(self, run: str, pages: dict[str, str]) -> None:
         """Open the page; the server names the fragment that is to be asked for again."""
         message = BackMsg()
         self.page, self.pages, self.query = "language_model", pages, urlencode({"run": run})
@@ -85,12 +85,12 @@ async def beside(url: str, service: Service) -> tuple[list[float], list[float]]:
             runs = [service.start(SPEC, material(TEXT), "bench") for _ in range(RUNS)]
             watchers = [Watcher(url) for _ in runs]
             for run in runs:
-                while not RunFolder(service.root / run).last.exists() or service.see(run).log.step < 3:  # type: ignore[union-attr]
+                while not RunFolder(service.root / run).last.exists() or service.see(run).log.step < 3:
                     await asyncio.sleep(0.05)
             over = asyncio.Event()
             for watcher, run in zip(watchers, runs, strict=True):
                 await watcher.__aenter__()
-                await watcher.open(run, client.pages)
+                await watcher.look_at(run, client.pages)
             looking = [asyncio.create_task(watcher.look(over)) for watcher in watchers]
             await asyncio.sleep(1)
             busy += await answers(client, pager)
