@@ -9,6 +9,7 @@ import os
 import re
 import tempfile
 from dataclasses import dataclass
+from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -43,8 +44,12 @@ class Shape:
 def root() -> Path:
     """The folder of all runs: $UNROLLED_RUNS, or one of this user's own in the system's place for such files."""
     named = os.environ.get("UNROLLED_RUNS")
-    if named:
-        return Path(named)
+    return Path(named) if named else _own_root()
+
+
+@cache
+def _own_root() -> Path:
+    """The folder of this user; a fresh one where somebody else has taken its name."""
     user = os.getuid() if hasattr(os, "getuid") else 0
     path = Path(tempfile.gettempdir()) / f"unrolled-runs-{user}"
     path.mkdir(parents=True, exist_ok=True, mode=0o700)
