@@ -40,22 +40,27 @@ def main_arguments(node: Node, operation: Operation) -> tuple[tuple[Node, ...], 
     return node.children[: operation.main], () if operation.main is None else node.children[operation.main :]
 
 
-HUGE = Decimal(10) ** 9
+HUGE = Decimal(10) ** 7
+EXACT = 7  # digits that float32 has
 
 
 def format_number(x: float, digits: int = 3, minus: str = "-") -> str:
-    """A number as it is shown: fixed digits, ties away from zero; an exponent where that would give 0, and from 1e9 on."""
+    """A number as it is shown: ties away from zero, ``digits`` after the point, but from 1e4 on no more than float32 has.
+
+    An exponent where that would give 0 (with one digit after the point), and from 1e7 on (with ``digits``).
+    """
     if x != x or x in (float("inf"), float("-inf")):
         return "NaN" if x != x else ("∞" if x > 0 else f"{minus}∞")
     exact = Decimal(x)
     if x != 0 and (abs(exact) < Decimal(5).scaleb(-digits - 1) or abs(exact) >= HUGE):
-        exponent = exact.adjusted()
-        head = exact.scaleb(-exponent).quantize(Decimal("0.1"), ROUND_HALF_UP)
+        exponent, places = exact.adjusted(), digits if abs(exact) >= HUGE else 1
+        head = exact.scaleb(-exponent).quantize(Decimal(1).scaleb(-places), ROUND_HALF_UP)
         if abs(head) >= 10:
             head, exponent = head / 10, exponent + 1
-        text = f"{head:.1f}e{exponent}"
+        text = f"{head:.{places}f}e{exponent}"
     else:
-        text = f"{exact.quantize(Decimal(1).scaleb(-digits), ROUND_HALF_UP):f}"
+        places = digits if abs(exact) < 10_000 else min(digits, EXACT - len(str(int(abs(exact)))))
+        text = f"{exact.quantize(Decimal(1).scaleb(-places), ROUND_HALF_UP):f}"
         if not float(text):
             text = text.lstrip("-")
     return text.replace("-", minus)

@@ -1,16 +1,18 @@
 // How a number is written on the stage: the twin of `format_number` in engine/notation.py.
 
 export const MINUS = "\u2212";
-const HUGE = 1e9; // from here on digits say nothing
+const HUGE = 1e7; // from here on float32 has no digits left for what stands behind the point
+const EXACT = 7; // digits that float32 has
 
-/** A number as a power of ten, one digit after the point: 2.8e7. */
-export function formatPower(size) {
-  const [mantissa, exponent] = size.toExponential(1).split("e");
+/** A number as a power of ten: 2.8e7. */
+export function formatPower(size, digits = 1) {
+  const [mantissa, exponent] = size.toExponential(digits).split("e");
   return `${mantissa}e${exponent.replace("-", MINUS).replace("+", "")}`;
 }
 
 /**
- * Three decimals, ties away from zero, a true minus sign; an exponent where three decimals would show nothing, and from 1e9.
+ * Three decimals, ties away from zero, a true minus sign; from 1e4 no more digits than float32 has. An exponent where three
+ * decimals would show nothing, and from 1e7.
  * `toFixed` and `toExponential` round the exact binary value and take the larger of two neighbours, so applied to the
  * absolute value they round ties away from zero.
  */
@@ -19,8 +21,9 @@ export function formatNumber(value, digits = 3) {
   const sign = value < 0 ? MINUS : "";
   const size = Math.abs(value);
   if (size === Infinity) return `${sign}\u221e`;
-  if ((size > 0 && size < 0.5 * 10 ** -digits) || size >= HUGE) return sign + formatPower(size);
-  return `${sign}${size.toFixed(digits)}`;
+  if (size > 0 && size < 0.5 * 10 ** -digits) return sign + formatPower(size);
+  if (size >= HUGE) return sign + formatPower(size, digits);
+  return `${sign}${size.toFixed(size < 1e4 ? digits : Math.min(digits, EXACT - String(Math.trunc(size)).length))}`;
 }
 
 /** With its sign always shown, as a difference is. */

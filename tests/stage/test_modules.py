@@ -25,6 +25,7 @@ def test_numbers_are_written_as_the_engine_writes_them(run):
     draw = np.random.default_rng(3)
     values = [
         *(0.0, -0.0, 0.0005, -0.0005, 0.00049999, 0.0625, -0.0625, 0.1875, 2.5, 999.9995, 1e-30, 9.96e-5, -9.96e-5, 1e9),
+        *(9999.9994, 12345.675, 99999.96, 123456.75, 9999999.5, 1e7, -331038656.0, 3.4e38),
         *draw.normal(size=400).astype(np.float32).tolist(),
         *(draw.normal(size=200) * 10.0 ** draw.integers(-12, 6, size=200)).astype(np.float32).tolist(),
     ]
