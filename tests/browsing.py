@@ -22,7 +22,16 @@ from playwright.sync_api import BrowserContext, Error, Page, sync_playwright
 
 ROOT = Path(__file__).resolve().parent.parent
 STAMP = Path(sys.prefix) / ".browser-ready"
+# What the browser's own window would draw with pages of its own, for each visitor again: a second of computing that no test
+# needs. The last list given counts, so Playwright's own stands in it too.
+WITHOUT = (
+    *("WebUIOmniboxPopup", "WebUIOmniboxFullPopup", "WebUIOmniboxAimPopup", "PreloadTopChromeWebUI", "WebUITabStrip"),
+    *("AvoidUnnecessaryBeforeUnloadCheckSync", "DestroyProfileOnBrowserClose", "HttpsFirstBalancedModeAutoEnable"),
+    *("HttpsUpgrades", "LensOverlay", "MediaRouter", "NetworkTimeServiceQuerying", "OptimizationHints", "PaintHolding"),
+    *("PreconnectToSearch", "ThirdPartyStoragePartitioning"),
+)
 FLAGS = [
+    f"--disable-features={','.join(WITHOUT)}",
     "--no-sandbox",
     "--disable-gpu",
     "--disable-quic",
