@@ -4,7 +4,7 @@ const TICK = 700; // ms a step at speed 1, where the run has no pace of its own
 
 export function createPlayer(root, store, trace, actions, loops) {
   let timer = 0; // not 0 while a tick is under way: the move that it makes must not start a second clock
-  const pace = () => trace().header.tick ?? TICK;
+  const pace = () => trace().header?.tick ?? TICK;
 
   function tick() {
     const { step, playing } = store.get();
