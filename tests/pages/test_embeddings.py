@@ -26,7 +26,7 @@ BAD = [
     ({"seed": "-1"}, "seed"),
     ({"state": "<b>"}, "a matrix that there is not"),
     ({"dims": "4"}, "2 or 3 dimensions"),
-    ({"step": "9999"}, "step 160 is shown"),
+    ({"step": "9999"}, "from 1 to 160"),
     ({"unit": "9999"}, "unit"),
     ({"text": ""}, "at least one character"),
     ({"unknown": "1"}, ""),
