@@ -20,7 +20,7 @@ BAD = [
     ({"material": "the web"}, "a text that this lesson does not have"),
     ({"size": "0"}, "from 1 to 32"),
     ({"steps": "1e3"}, "from 1 to 64"),
-    ({"step": "9999"}, "the nearest one that there is"),
+    ({"step": "9999"}, "the nearest one is shown"),
     ({"steps": "٣"}, "from 1 to 64"),
     ({"min_freq": "9" * 30}, "from 1 to 50"),
     ({"pieces": "-5"}, "from 16 to 8192"),
