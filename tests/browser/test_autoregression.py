@@ -1,42 +1,25 @@
 """Lesson 1 in a real browser: every number of a forecast is the engine's, it grows without a message, and files are read."""
 
 import re
-from collections.abc import Callable
-from typing import Any
-from urllib.parse import parse_qsl, urlencode, urlsplit
+from urllib.parse import parse_qsl, urlsplit
 
 import numpy as np
 import pytest
 from playwright.sync_api import Page, expect
 
-from engine.notation import format_number
 from engine.sequences.comparing import errors_after
 from engine.sequences.questions import ForecastRun
 from pages.ui import forecasting
 from pages.ui.config import from_query
 from pages.ui.forecasting import AutoregressionConfig
 from pages.ui.words import words
-from tests.browsing import LiveServer, settle
-from tests.stage.serving import Stage, frames
+from tests.browser.opening import lesson_opener, shown
+from tests.browsing import settle
+from tests.stage.serving import Stage
 
 pytestmark = pytest.mark.browser
 
-Open = Callable[..., tuple[Stage, list[str]]]
-
-
-@pytest.fixture
-def open_lesson(server: LiveServer, new_context: Callable[..., Any]) -> Open:
-    def visit(options: dict[str, Any] | None = None, **link: str) -> tuple[Stage, list[str]]:
-        page = new_context(**(options or {})).new_page()
-        seen = frames(page)
-        page.goto(f"{server.url}/autoregression?{urlencode(link)}")
-        settle(page)
-        stage = Stage(page)
-        stage.find(".series.near .now").first.wait_for()
-        settle(page)
-        return stage, seen
-
-    return visit
+open_lesson = lesson_opener("autoregression", Stage, lambda stage: stage.find(".series.near .now").first)
 
 
 def config_of(page: Page) -> AutoregressionConfig:
@@ -48,10 +31,6 @@ def run_of(config: AutoregressionConfig) -> ForecastRun:
     series = forecasting.source(config).series
     assert series is not None
     return forecasting.asked(forecasting.problem(config, series))
-
-
-def shown(value: float) -> str:
-    return format_number(float(np.float32(value)), digits=3, minus="−")
 
 
 def read(stage: Stage, name: str) -> str:

@@ -1,25 +1,21 @@
 """Lesson 10 in a real browser: digits and points are the engine's, dragging is silent, points come and go by a click."""
 
 import re
-from collections.abc import Callable
-from typing import Any
-from urllib.parse import parse_qsl, urlencode, urlsplit
+from urllib.parse import parse_qsl, urlsplit
 
 import numpy as np
 import pytest
 from playwright.sync_api import Locator, Page
 
 from engine.attention import cues
-from engine.notation import format_number
 from pages.ui import kernels
 from pages.ui.config import from_query
 from pages.ui.kernels import KernelConfig
-from tests.browsing import LiveServer, settle
-from tests.stage.serving import frames
+from tests.browser.opening import lesson_opener, plugged, shown
+from tests.browsing import settle
 
 pytestmark = pytest.mark.browser
 
-Open = Callable[..., tuple["Board", list[str]]]
 TWINS = "0,0;1,2;1,2;1,-1;2,3;4,0.5"
 
 
@@ -48,27 +44,7 @@ class Board:
         self.page.mouse.up()
 
 
-@pytest.fixture
-def open_lesson(server: LiveServer, new_context: Callable[..., Any]) -> Open:
-    def visit(options: dict[str, Any] | None = None, **link: str) -> tuple[Board, list[str]]:
-        page = new_context(**(options or {})).new_page()
-        seen = frames(page)
-        page.goto(f"{server.url}/kernel_regression?{urlencode(link)}")
-        settle(page)
-        board = Board(page)
-        board.main.locator(".map .field canvas").wait_for()
-        settle(page)
-        return board, seen
-
-    return visit
-
-
-def shown(value: float) -> str:
-    return format_number(float(np.float32(value)), digits=3, minus="−")
-
-
-def plugged(stage: Locator) -> str:
-    return re.sub(r"\s", "", stage.locator("[data-role=plugged]").inner_text())
+open_lesson = lesson_opener("kernel_regression", Board, lambda board: board.main.locator(".map .field canvas"))
 
 
 def test_the_query_is_dragged_and_every_number_follows_without_a_message(open_lesson):

@@ -1,57 +1,31 @@
 """Lesson 14 in a real browser: the page's digits are the engine's, heads go and come back, strange texts work."""
 
 import re
-from collections.abc import Callable
-from typing import Any
-from urllib.parse import parse_qsl, urlencode, urlsplit
+from urllib.parse import parse_qsl, urlsplit
 
-import numpy as np
 import pytest
 from playwright.sync_api import Page
 
-from engine.notation import format_number
 from pages.ui.config import from_query
 from pages.ui.manyheads import MultiheadConfig, asked
-from tests.browsing import LiveServer, settle
+from tests.browser.opening import lesson_opener, plugged, shown
+from tests.browsing import settle
 from tests.lessons import STRANGE
-from tests.stage.serving import Stage, frames
+from tests.stage.serving import Stage
 
 pytestmark = pytest.mark.browser
 
-Open = Callable[..., tuple[Stage, list[str]]]
-
-
-@pytest.fixture
-def open_lesson(server: LiveServer, new_context: Callable[..., Any]) -> Open:
-    def visit(options: dict[str, Any] | None = None, **link: str) -> tuple[Stage, list[str]]:
-        page = new_context(**(options or {})).new_page()
-        seen = frames(page)
-        page.goto(f"{server.url}/multihead?{urlencode(link)}")
-        settle(page)
-        stage = Stage(page)
-        stage.find(".map .field canvas").wait_for()
-        settle(page)
-        return stage, seen
-
-    return visit
+open_lesson = lesson_opener("multihead", Stage, lambda stage: stage.find(".map .field canvas"))
 
 
 def config_of(page: Page) -> MultiheadConfig:
     return from_query(MultiheadConfig, dict(parse_qsl(urlsplit(page.url).query)))[0]
 
 
-def shown(value: float) -> str:
-    return format_number(float(np.float32(value)), digits=3, minus="−")
-
-
 def point_at(stage: Stage, row: int, column: int, length: int) -> None:
     box = stage.find(".map .field").bounding_box()
     assert box is not None
     stage.page.mouse.move(box["x"] + (column + 0.5) * box["width"] / length, box["y"] + (row + 0.5) * box["height"] / length)
-
-
-def plugged(stage: Stage) -> str:
-    return re.sub(r"\s", "", stage.find("[data-role=plugged]").inner_text())
 
 
 def test_numbers_of_a_cell_are_the_engines_and_moving_is_silent(open_lesson):

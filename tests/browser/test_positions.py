@@ -1,9 +1,7 @@
 """Lesson 15 in a real browser: the page's digits are the engine's, moving is silent, strange texts and odd widths work."""
 
 import re
-from collections.abc import Callable
-from typing import Any
-from urllib.parse import parse_qsl, urlencode, urlsplit
+from urllib.parse import parse_qsl, urlsplit
 
 import numpy as np
 import pytest
@@ -11,39 +9,20 @@ from playwright.sync_api import Page
 
 from engine.attention.order import carried
 from engine.attention.positions import wavelengths
-from engine.notation import format_number
 from pages.ui.config import from_query
 from pages.ui.ordering import PositionsConfig, asked, baseline
-from tests.browsing import LiveServer, settle
+from tests.browser.opening import lesson_opener, plugged, shown
+from tests.browsing import settle
 from tests.lessons import STRANGE
-from tests.stage.serving import Stage, frames
+from tests.stage.serving import Stage
 
 pytestmark = pytest.mark.browser
 
-Open = Callable[..., tuple[Stage, list[str]]]
-
-
-@pytest.fixture
-def open_lesson(server: LiveServer, new_context: Callable[..., Any]) -> Open:
-    def visit(options: dict[str, Any] | None = None, **link: str) -> tuple[Stage, list[str]]:
-        page = new_context(**(options or {})).new_page()
-        seen = frames(page)
-        page.goto(f"{server.url}/positions?{urlencode(link)}")
-        settle(page)
-        stage = Stage(page)
-        stage.find('[data-map=""] .field canvas').wait_for()
-        settle(page)
-        return stage, seen
-
-    return visit
+open_lesson = lesson_opener("positions", Stage, lambda stage: stage.find('[data-map=""] .field canvas'))
 
 
 def config_of(page: Page) -> PositionsConfig:
     return from_query(PositionsConfig, dict(parse_qsl(urlsplit(page.url).query)))[0]
-
-
-def shown(value: float, digits: int = 3) -> str:
-    return format_number(float(np.float32(value)), digits=digits, minus="−")
 
 
 def point_at(stage: Stage, name: str, row: int, column: int, rows: int, columns: int) -> None:
@@ -53,10 +32,6 @@ def point_at(stage: Stage, name: str, row: int, column: int, rows: int, columns:
     assert box is not None
     x, y = (column + 0.5) * box["width"] / columns, (row + 0.5) * box["height"] / rows
     stage.page.mouse.move(box["x"] + x, box["y"] + y)
-
-
-def plugged(stage: Stage) -> str:
-    return re.sub(r"\s", "", stage.find("[data-role=plugged]").inner_text())
 
 
 def says(stage: Stage, name: str) -> str:

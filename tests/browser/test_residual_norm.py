@@ -1,47 +1,26 @@
 """Lesson 16 in a real browser: the page's digits are the engine's, moving is silent, strange texts and hard stacks work."""
 
 import re
-from collections.abc import Callable
-from typing import Any
-from urllib.parse import parse_qsl, urlencode, urlsplit
+from urllib.parse import parse_qsl, urlsplit
 
 import numpy as np
 import pytest
 from playwright.sync_api import Page
 
-from engine.notation import format_number
 from pages.ui.config import from_query
 from pages.ui.depths import DepthConfig, asked
-from tests.browsing import LiveServer, settle
+from tests.browser.opening import lesson_opener, plugged, shown
+from tests.browsing import settle
 from tests.lessons import STRANGE
-from tests.stage.serving import Stage, frames
+from tests.stage.serving import Stage
 
 pytestmark = pytest.mark.browser
 
-Open = Callable[..., tuple[Stage, list[str]]]
-
-
-@pytest.fixture
-def open_lesson(server: LiveServer, new_context: Callable[..., Any]) -> Open:
-    def visit(options: dict[str, Any] | None = None, **link: str) -> tuple[Stage, list[str]]:
-        page = new_context(**(options or {})).new_page()
-        seen = frames(page)
-        page.goto(f"{server.url}/residual_norm?{urlencode(link)}")
-        settle(page)
-        stage = Stage(page)
-        stage.find(".map .field canvas").wait_for()
-        settle(page)
-        return stage, seen
-
-    return visit
+open_lesson = lesson_opener("residual_norm", Stage, lambda stage: stage.find(".map .field canvas"))
 
 
 def config_of(page: Page) -> DepthConfig:
     return from_query(DepthConfig, dict(parse_qsl(urlsplit(page.url).query)))[0]
-
-
-def shown(value: float, digits: int = 3) -> str:
-    return format_number(float(np.float32(value)), digits=digits, minus="−")
 
 
 def point_at(stage: Stage, row: int, column: int, rows: int, columns: int) -> None:
@@ -51,10 +30,6 @@ def point_at(stage: Stage, row: int, column: int, rows: int, columns: int) -> No
     assert box is not None
     x, y = (column + 0.5) * box["width"] / columns, (row + 0.5) * box["height"] / rows
     stage.page.mouse.move(box["x"] + x, box["y"] + y)
-
-
-def plugged(stage: Stage) -> str:
-    return re.sub(r"\s", "", stage.find("[data-role=plugged]").inner_text())
 
 
 def says(stage: Stage) -> str:

@@ -1,25 +1,19 @@
 """Lesson 11 in a real browser: digits are the engine's, cells of a mask are switches, strange texts work."""
 
 import re
-from collections.abc import Callable
-from typing import Any
-from urllib.parse import parse_qsl, urlencode, urlsplit
+from urllib.parse import parse_qsl, urlsplit
 
-import numpy as np
 import pytest
-from playwright.sync_api import Locator, Page
+from playwright.sync_api import Page
 
-from engine.notation import format_number
 from pages.ui import scoring
 from pages.ui.config import from_query
 from pages.ui.scoring import ScoringConfig
-from tests.browsing import LiveServer, settle
+from tests.browser.opening import lesson_opener, plugged, shown
+from tests.browsing import settle
 from tests.lessons import STRANGE
-from tests.stage.serving import frames
 
 pytestmark = pytest.mark.browser
-
-Open = Callable[..., tuple["Board", list[str]]]
 
 
 class Board:
@@ -43,27 +37,7 @@ class Board:
         return self.main.locator("[data-role=says]").first.inner_text()
 
 
-@pytest.fixture
-def open_lesson(server: LiveServer, new_context: Callable[..., Any]) -> Open:
-    def visit(options: dict[str, Any] | None = None, **link: str) -> tuple[Board, list[str]]:
-        page = new_context(**(options or {})).new_page()
-        seen = frames(page)
-        page.goto(f"{server.url}/scoring?{urlencode(link)}")
-        settle(page)
-        board = Board(page)
-        board.field.wait_for()
-        settle(page)
-        return board, seen
-
-    return visit
-
-
-def shown(value: float) -> str:
-    return format_number(float(np.float32(value)), digits=3, minus="−")
-
-
-def plugged(stage: Locator) -> str:
-    return re.sub(r"\s", "", stage.locator("[data-role=plugged]").inner_text())
+open_lesson = lesson_opener("scoring", Board, lambda board: board.field)
 
 
 def test_numbers_of_a_cell_are_the_engines_and_moving_is_silent(open_lesson):

@@ -1,40 +1,22 @@
 """Lesson 5 in a real browser: the numbers beside the map are the engine's, and the cut moves without a message."""
 
 import re
-from collections.abc import Callable
-from typing import Any
-from urllib.parse import parse_qsl, urlencode, urlsplit
+from urllib.parse import parse_qsl, urlsplit
 
-import numpy as np
 import pytest
 from playwright.sync_api import Page
 
-from engine.notation import format_number
 from engine.recurrent.cuts import cuts
 from pages.ui.config import from_query
 from pages.ui.horizon import TruncationConfig, flow_of
-from tests.browsing import LiveServer, settle
+from tests.browser.opening import lesson_opener, shown
+from tests.browsing import settle
 from tests.lessons import STRANGE
-from tests.stage.serving import Stage, frames
+from tests.stage.serving import Stage
 
 pytestmark = pytest.mark.browser
 
-Open = Callable[..., tuple[Stage, list[str]]]
-
-
-@pytest.fixture
-def open_lesson(server: LiveServer, new_context: Callable[..., Any]) -> Open:
-    def visit(options: dict[str, Any] | None = None, **link: str) -> tuple[Stage, list[str]]:
-        page = new_context(**(options or {})).new_page()
-        seen = frames(page)
-        page.goto(f"{server.url}/truncation?{urlencode(link)}")
-        settle(page)
-        stage = Stage(page)
-        stage.find(".map .field canvas").first.wait_for()
-        settle(page)
-        return stage, seen
-
-    return visit
+open_lesson = lesson_opener("truncation", Stage, lambda stage: stage.find(".map .field canvas").first)
 
 
 def config_of(page: Page) -> TruncationConfig:
@@ -43,10 +25,6 @@ def config_of(page: Page) -> TruncationConfig:
 
 def read(stage: Stage, name: str) -> str:
     return stage.find(f'[data-readout="{name}"]').inner_text()
-
-
-def shown(value: float) -> str:
-    return format_number(float(np.float32(value)), digits=3, minus="−")
 
 
 def place(stage: Stage, row: float, column: float, length: int) -> tuple[float, float]:
