@@ -8,7 +8,6 @@ heads have learned. E has a row for each character, P are the sinusoidal positio
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from functools import cache
@@ -24,7 +23,7 @@ from engine.attention.masks import keep_past
 from engine.attention.multihead import MultiHeadAttention
 from engine.attention.positions import sinusoidal
 from engine.text.vocabulary import Vocabulary
-from engine.training.checkpoints import FORMAT, SHIPPED, CheckpointError, sha256
+from engine.training.checkpoints import SHIPPED, read_files
 
 FOLDER = SHIPPED / "attention"
 WIDTH = 64
@@ -103,14 +102,7 @@ class Trained:
 @cache
 def load(heads: int, folder: Path = FOLDER) -> Trained:
     """The shipped model with so many heads. Raises ``CheckpointError`` where its files are missing or changed."""
-    path = folder / f"heads-{heads}.json"
-    try:
-        content = json.loads(path.read_bytes())
-        weights = path.with_suffix(".safetensors").read_bytes()
-    except OSError as error:
-        raise CheckpointError(f"{path.stem}: {error.strerror} ({error.filename})") from error
-    if content["format"] != FORMAT or sha256(weights) != content["weights"]["sha256"]:
-        raise CheckpointError(f"{path.stem}: the weights are not those that its JSON file describes")
+    content, weights = read_files(folder / f"heads-{heads}.json")
     vocabulary = Vocabulary.from_tokens(content["vocabulary"])
     model = CharacterModel(**content["config"], generator=torch.Generator().manual_seed(0))
     model.load_state_dict(read_tensors(weights))

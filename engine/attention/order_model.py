@@ -8,7 +8,6 @@ characters, the sinusoidal one is the shipped model with four heads; so what dif
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from functools import cache
@@ -27,7 +26,7 @@ from engine.attention.character_model import LONGEST, WIDTH, CharacterModel
 from engine.attention.masks import keep_past
 from engine.attention.positions import alibi, learned, rotary, sinusoidal
 from engine.text.vocabulary import Vocabulary
-from engine.training.checkpoints import FORMAT, SHIPPED, CheckpointError, sha256
+from engine.training.checkpoints import SHIPPED, read_files
 
 FOLDER = SHIPPED / "positions"
 HEADS: Final = 4
@@ -109,14 +108,7 @@ def load(kind: str, folder: Path = FOLDER) -> Trained:
         model.load_state_dict(found.model.state_dict())
         vocabulary, losses, training = found.vocabulary, found.losses, found.training
     else:
-        path = folder / f"{kind}.json"
-        try:
-            content = json.loads(path.read_bytes())
-            weights = path.with_suffix(".safetensors").read_bytes()
-        except OSError as error:
-            raise CheckpointError(f"{kind}: {error.strerror} ({error.filename})") from error
-        if content["format"] != FORMAT or sha256(weights) != content["weights"]["sha256"]:
-            raise CheckpointError(f"{kind}: the weights are not those that its JSON file describes")
+        content, weights = read_files(folder / f"{kind}.json")
         model = OrderModel(**content["config"], generator=torch.Generator().manual_seed(0))
         model.load_state_dict(read_tensors(weights))
         vocabulary = Vocabulary.from_tokens(content["vocabulary"])

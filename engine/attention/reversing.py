@@ -10,7 +10,6 @@ Unlike the textbook's, a digit's score is taken at every place at once: no decod
 
 from __future__ import annotations
 
-import json
 import math
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
@@ -25,7 +24,7 @@ from torch.nn import functional
 
 from engine.attention.multihead import MultiHeadAttention
 from engine.attention.positions import learned, sinusoidal
-from engine.training.checkpoints import FORMAT, SHIPPED, CheckpointError, sha256
+from engine.training.checkpoints import SHIPPED, read_files
 
 FOLDER = SHIPPED / "positions"
 VARIANTS: Final = ("sinusoidal", "learned", "rotary", "alibi", "none", "scaled")
@@ -158,14 +157,7 @@ class Trained:
 @cache
 def load(variant: str, folder: Path = FOLDER) -> Trained:
     """The shipped model of a variant. Raises ``CheckpointError`` where its files are missing or changed."""
-    path = folder / f"reverse-{variant}.json"
-    try:
-        content = json.loads(path.read_bytes())
-        weights = path.with_suffix(".safetensors").read_bytes()
-    except OSError as error:
-        raise CheckpointError(f"{path.stem}: {error.strerror} ({error.filename})") from error
-    if content["format"] != FORMAT or sha256(weights) != content["weights"]["sha256"]:
-        raise CheckpointError(f"{path.stem}: the weights are not those that its JSON file describes")
+    content, weights = read_files(folder / f"reverse-{variant}.json")
     model = ReversingModel(**content["config"], generator=torch.Generator().manual_seed(0))
     model.load_state_dict(read_tensors(weights))
     return Trained(model=model.eval().requires_grad_(False), losses=content["losses"], training=content["training"])

@@ -112,13 +112,8 @@ def load_any(name: str, folder: Path = SHIPPED) -> Checkpoint[LanguageModel]:
     path = folder / f"{name}.json"
     if "\0" in name or path.parent.resolve() != folder.resolve():
         raise CheckpointError(f"a checkpoint is named without its folder, not {name!r}")
+    content, weights = read_files(path)
     try:
-        content = json.loads(path.read_bytes())
-        weights = path.with_suffix(".safetensors").read_bytes()
-        if content["format"] != FORMAT:
-            raise CheckpointError(f"{name}: format {content['format']!r} is not the format {FORMAT} that is read here")
-        if sha256(weights) != content["weights"]["sha256"]:
-            raise CheckpointError(f"{name}: the weights are not those that its JSON file describes (sha256 differs)")
         vocabulary = Vocabulary.from_tokens(content["vocabulary"])
         model = language_model(**content["config"])
         state = read_tensors(weights)
@@ -137,10 +132,31 @@ def load_any(name: str, folder: Path = SHIPPED) -> Checkpoint[LanguageModel]:
         )
     except CheckpointError:
         raise
-    except OSError as error:
-        raise CheckpointError(f"{name}: {error.strerror} ({error.filename})") from error
     except (ValueError, SafetensorError, KeyError, TypeError, RecursionError) as error:
         raise CheckpointError(f"{name}: not a checkpoint ({type(error).__name__}: {error})") from error
+
+
+def read_files(path: Path) -> tuple[dict[str, Any], bytes]:
+    """What a checkpoint's JSON file says, and the weights beside it (safetensors), which are those that it describes.
+
+    Raises:
+        CheckpointError: a file is missing or damaged, of another format, or the weights are others.
+    """
+    name = path.stem
+    try:
+        content: dict[str, Any] = json.loads(path.read_bytes())
+        weights = path.with_suffix(".safetensors").read_bytes()
+        if content["format"] != FORMAT:
+            raise CheckpointError(f"{name}: format {content['format']!r} is not the format {FORMAT} that is read here")
+        if sha256(weights) != content["weights"]["sha256"]:
+            raise CheckpointError(f"{name}: the weights are not those that its JSON file describes (sha256 differs)")
+    except CheckpointError:
+        raise
+    except OSError as error:
+        raise CheckpointError(f"{name}: {error.strerror} ({error.filename})") from error
+    except (ValueError, KeyError, TypeError, RecursionError) as error:
+        raise CheckpointError(f"{name}: not a checkpoint ({type(error).__name__}: {error})") from error
+    return content, weights
 
 
 def described(training: Any) -> dict[str, Any]:
